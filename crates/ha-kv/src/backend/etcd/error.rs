@@ -1,0 +1,235 @@
+//! Owns the one table *etcd's error → (kind, effect)*. Nothing else in the backend looks at a gRPC code or at a server's text.
+//!
+//! etcd uses one code for several meanings (8 is "too large", "no space" and "too many requests"; 11 is "compacted" and "reply
+//! too large"), so a row is found by code *and* text, the first that matches. An effect of `NotApplied` needs a proof, given in
+//! the row; everything else on a write is `Unknown`. Reads say `NotApplied` whatever the row says.
+
+use std::error::Error as StdError;
+
+use tonic::Code;
+
+use crate::{Effect, KvError, KvErrorKind};
+
+/// Whether a call was to change the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Access {
+    Read,
+    Write,
+}
+
+/// What the backend itself does after a failure, before the *next* call. The failed call is never repeated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FollowUp {
+    /// Nothing: the member answered.
+    Stay,
+    /// The next call goes to another member.
+    Rotate,
+    /// The next call authenticates first.
+    Authenticate,
+}
+
+/// A failure with what to do about it.
+#[derive(Debug)]
+pub(super) struct Failure {
+    pub(super) error: KvError,
+    pub(super) follow_up: FollowUp,
+}
+
+/// One meaning.
+struct Row {
+    code: Code,
+    /// Part of the server's text; empty matches all.
+    text: &'static str,
+    kind: KvErrorKind,
+    effect: Effect,
+    follow_up: FollowUp,
+    /// The remedy, or empty where the server's text says it all.
+    remedy: &'static str,
+}
+
+const fn row(
+    code: Code,
+    text: &'static str,
+    kind: KvErrorKind,
+    effect: Effect,
+    follow_up: FollowUp,
+    remedy: &'static str,
+) -> Row {
+    Row { code, text, kind, effect, follow_up, remedy }
+}
+
+const TOO_LARGE: &str = "set max_request_bytes to the server's --max-request-bytes, or raise the server's";
+const NO_SPACE: &str = "delete, compact, defragment and disarm the NOSPACE alarm, or raise --quota-backend-bytes";
+const PASSWORD: &str = "check user and password";
+
+use Effect::{NotApplied, Unknown};
+use FollowUp::{Authenticate, Rotate, Stay};
+use KvErrorKind as K;
+
+/// The table. Proofs of `NotApplied`: the server checks size, operation count, keys, lease, token, permission, quota and backlog
+/// before it proposes, or in the deterministic apply step, where a refusal changes nothing on any member.
+#[rustfmt::skip]
+const TABLE: &[Row] = &[
+    row(Code::Cancelled, "", K::Unavailable, Unknown, Rotate, ""),
+    row(Code::Unknown, "invalid auth token", K::Unavailable, NotApplied, Authenticate, "the next call authenticates again"),
+    row(Code::Unknown, "", K::Unavailable, Unknown, Rotate, ""),
+    row(Code::InvalidArgument, "request is too large", K::TooLarge, NotApplied, Stay, TOO_LARGE),
+    row(Code::InvalidArgument, "too many operations in txn", K::TooLarge, NotApplied, Stay, "set max_txn_ops to the server's --max-txn-ops"),
+    row(Code::InvalidArgument, "authentication failed", K::Auth, NotApplied, Stay, PASSWORD),
+    row(Code::InvalidArgument, "user name is empty", K::Auth, NotApplied, Stay, "the server asks for a user and a password"),
+    row(Code::InvalidArgument, "user name not found", K::Auth, NotApplied, Authenticate, PASSWORD),
+    row(Code::InvalidArgument, "revision of auth store is old", K::Unavailable, NotApplied, Authenticate, "the next call authenticates again"),
+    row(Code::InvalidArgument, "", K::InvalidArgument, NotApplied, Stay, ""),
+    row(Code::DeadlineExceeded, "", K::Timeout, Unknown, Rotate, ""),
+    row(Code::NotFound, "requested lease not found", K::LeaseNotFound, NotApplied, Stay, ""),
+    row(Code::NotFound, "", K::InvalidArgument, NotApplied, Stay, ""),
+    row(Code::AlreadyExists, "", K::InvalidArgument, NotApplied, Stay, ""),
+    row(Code::PermissionDenied, "", K::Auth, NotApplied, Stay, "grant the user read and write on the keys"),
+    row(Code::ResourceExhausted, "database space exceeded", K::NoSpace, NotApplied, Stay, NO_SPACE),
+    row(Code::ResourceExhausted, "too many requests", K::Busy, NotApplied, Stay, ""),
+    row(Code::ResourceExhausted, "received message larger than max", K::TooLarge, NotApplied, Stay, TOO_LARGE),
+    row(Code::ResourceExhausted, "trying to send message larger than max", K::TooLarge, Unknown, Stay, ""),
+    row(Code::ResourceExhausted, "", K::Busy, Unknown, Stay, ""),
+    row(Code::FailedPrecondition, "authentication is not enabled", K::Auth, NotApplied, Stay, "enable authentication on the server or give no user"),
+    row(Code::FailedPrecondition, "", K::Unavailable, Unknown, Stay, ""),
+    row(Code::Aborted, "", K::Unavailable, Unknown, Rotate, ""),
+    row(Code::OutOfRange, "required revision has been compacted", K::Busy, NotApplied, Stay, "read again"),
+    row(Code::OutOfRange, "decoded message length too large", K::TooLarge, Unknown, Stay, "raise max_reply_bytes"),
+    row(Code::OutOfRange, "encoded message length too large", K::TooLarge, NotApplied, Stay, TOO_LARGE),
+    row(Code::OutOfRange, "too large lease TTL", K::InvalidArgument, NotApplied, Stay, "ask for a shorter TTL"),
+    row(Code::OutOfRange, "", K::Unavailable, Unknown, Stay, ""),
+    row(Code::Unimplemented, "", K::Unsupported, NotApplied, Stay, "etcd 3.4 or later is needed"),
+    row(Code::Internal, "", K::Unavailable, Unknown, Rotate, ""),
+    row(Code::Unavailable, "etcdserver: no leader", K::Unavailable, NotApplied, Rotate, ""),
+    row(Code::Unavailable, "not supported for learner", K::Unavailable, NotApplied, Rotate, "name voting members only"),
+    row(Code::Unavailable, "not capable", K::Unsupported, NotApplied, Stay, "etcd 3.4 or later is needed"),
+    row(Code::Unavailable, "request timed out", K::Timeout, Unknown, Rotate, ""),
+    row(Code::Unavailable, "", K::Unavailable, Unknown, Rotate, ""),
+    row(Code::DataLoss, "corrupt cluster", K::Corrupt, NotApplied, Stay, "the members disagree: restore from a backup"),
+    row(Code::DataLoss, "", K::Corrupt, Unknown, Stay, ""),
+    row(Code::Unauthenticated, "", K::Unavailable, NotApplied, Authenticate, "the next call authenticates again"),
+];
+
+/// A code outside the table: nothing is known.
+const OTHER: Row = row(Code::Unknown, "", K::Unavailable, Unknown, Rotate, "");
+
+fn find(code: Code, text: &str) -> &'static Row {
+    TABLE.iter().find(|row| row.code == code && text.contains(row.text)).unwrap_or(&OTHER)
+}
+
+impl Failure {
+    /// What the client library reported about a call to `endpoint`.
+    pub(super) fn of(error: etcd_client::Error, access: Access, endpoint: &str) -> Self {
+        match error {
+            etcd_client::Error::GRpcStatus(status) => Self::of_status(status, access, endpoint),
+            etcd_client::Error::LeaseKeepAliveError(text) if text.contains("lease not found") => Self::new(
+                K::LeaseNotFound,
+                NotApplied,
+                Stay,
+                format!("etcd at {endpoint}: the lease ran out or was revoked"),
+            ),
+            etcd_client::Error::InvalidArgs(text) => {
+                Self::new(K::InvalidArgument, NotApplied, Stay, format!("etcd at {endpoint}: {text}"))
+            }
+            other => {
+                let effect = if never_connected(&other) { NotApplied } else { effect_of(Unknown, access) };
+                let text = format!("etcd at {endpoint}: {other}");
+                Self::new(K::Unavailable, effect, Rotate, text).caused_by(other)
+            }
+        }
+    }
+
+    /// A call to `endpoint` that did not end in time. `sent` says whether the request itself had been handed to the connection.
+    pub(super) fn timed_out(access: Access, sent: bool, endpoint: &str, after: std::time::Duration) -> Self {
+        let effect = if sent { effect_of(Unknown, access) } else { NotApplied };
+        Self::new(K::Timeout, effect, Rotate, format!("etcd at {endpoint} did not answer within {after:?}"))
+    }
+
+    /// Text in place of an error, as a cancelled watch gives it.
+    pub(super) fn of_text(text: &str, endpoint: &str) -> Self {
+        let code = if text.contains("permission denied") {
+            Code::PermissionDenied
+        } else if text.contains("invalid auth token") {
+            Code::Unauthenticated
+        } else if text.contains("no leader") {
+            Code::Unavailable
+        } else {
+            Code::Unknown
+        };
+        let row = find(code, text);
+        Self::new(row.kind, NotApplied, row.follow_up, sentence(endpoint, text, row.remedy))
+    }
+
+    pub(super) fn new(kind: KvErrorKind, effect: Effect, follow_up: FollowUp, message: String) -> Self {
+        Self { error: KvError::new(kind, effect, message), follow_up }
+    }
+
+    fn of_status(status: tonic::Status, access: Access, endpoint: &str) -> Self {
+        if never_connected(&status) {
+            return Self::not_connected(status, endpoint);
+        }
+        let row = find(status.code(), status.message());
+        let text = if status.message().is_empty() { status.code().description() } else { status.message() };
+        let message = match status.source() {
+            // The transport's own words name no cause; what it wraps does.
+            Some(source) => sentence(endpoint, &format!("{text}: {}", deepest(source)), row.remedy),
+            None => sentence(endpoint, text, row.remedy),
+        };
+        Self::new(row.kind, effect_of(row.effect, access), row.follow_up, message).caused_by(status)
+    }
+
+    /// No connection, so no request was sent: the proof of `NotApplied`.
+    fn not_connected(status: tonic::Status, endpoint: &str) -> Self {
+        let cause = deepest(&status).to_string();
+        let failure = if tls_refused(&status) {
+            let text = format!(
+                "TLS with etcd at {endpoint} failed: {cause}; check the CA, the certificate's name and that the server speaks TLS"
+            );
+            Self::new(K::Auth, NotApplied, Rotate, text)
+        } else {
+            Self::new(K::Unavailable, NotApplied, Rotate, format!("etcd at {endpoint} cannot be reached: {cause}"))
+        };
+        failure.caused_by(status)
+    }
+
+    fn caused_by(mut self, source: impl StdError + Send + Sync + 'static) -> Self {
+        self.error = self.error.with_source(source);
+        self
+    }
+}
+
+fn sentence(endpoint: &str, text: &str, remedy: &str) -> String {
+    if remedy.is_empty() {
+        format!("etcd at {endpoint}: {text}")
+    } else {
+        format!("etcd at {endpoint}: {text}; {remedy}")
+    }
+}
+
+fn effect_of(on_write: Effect, access: Access) -> Effect {
+    match access {
+        Access::Read => NotApplied,
+        Access::Write => on_write,
+    }
+}
+
+fn chain<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
+    std::iter::successors(Some(error), |&e| e.source())
+}
+
+fn deepest<'a>(error: &'a (dyn StdError + 'static)) -> &'a (dyn StdError + 'static) {
+    chain(error).last().unwrap_or(error)
+}
+
+/// Whether the connection itself failed. The transport reports this in place of sending the request, never after.
+fn never_connected(error: &(dyn StdError + 'static)) -> bool {
+    chain(error).any(|e| e.is::<tonic::ConnectError>())
+}
+
+/// Whether the handshake was refused. The TLS layer reports what it does not accept as invalid data.
+fn tls_refused(error: &(dyn StdError + 'static)) -> bool {
+    chain(error).filter_map(|e| e.downcast_ref::<std::io::Error>()).any(|e| e.kind() == std::io::ErrorKind::InvalidData)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,36 @@
+//! A small key-value interface with what a replicated log and a leader election need from a store, and nothing more.
+//!
+//! What is deliberately absent: any word for log, prefix, leader, snapshot or metadata, and any retry of a write; only the
+//! caller knows what an unknown outcome means.
+#![doc = include_str!("../README.md")]
+
+mod backend;
+mod capabilities;
+mod check;
+#[cfg(feature = "conformance")]
+pub mod conformance;
+mod error;
+#[cfg(feature = "faulty")]
+pub mod faulty;
+mod hints;
+mod kv;
+mod lease;
+mod pair;
+mod range;
+mod txn;
+mod watch;
+
+#[cfg(feature = "etcd")]
+pub use backend::etcd::{EtcdCredentials, EtcdIdentity, EtcdKv, EtcdOptions, EtcdTls, Secret};
+pub use backend::memory::MemoryKv;
+#[cfg(feature = "sqlite")]
+pub use backend::sqlite::{SqliteKv, SqliteOptions};
+pub use capabilities::{Capabilities, DurableAck};
+pub use error::{Effect, ErrorClass, KvError, KvErrorKind};
+pub use hints::Hints;
+pub use kv::Kv;
+pub use lease::{LeaseId, LeaseKv, PutIfAbsent};
+pub use pair::KvPair;
+pub use range::{RangeLimit, RangePage, prefix_end};
+pub use txn::{Compare, Delete, Txn, TxnKv, TxnOutcome};
+pub use watch::{HintSender, HintStream, WatchKv, hint_channel};

@@ -1,0 +1,12 @@
+//! The master over a real log in memory: its calls, its failovers, and its replay.
+
+mod figures;
+mod kit;
+mod model;
+mod policy;
+mod promotion;
+mod puts;
+mod removals;
+mod replay;
+mod segments;
+mod stress;

@@ -1,0 +1,317 @@
+//! Owns the task that carries the core's actions out: one transaction at a time, pauses, reads, and what follows a durable batch.
+//! It decides nothing about the protocol.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use ha_types::{Entropy, MonoTime};
+
+use super::WriterStatus;
+use super::core::Sealed;
+use super::flight::{Action, Moment, Then};
+use super::seal_delay::SealDelay;
+use super::shared::{Shared, wake_all};
+use crate::record::BatchRef;
+use crate::{BatchStorage, Epoch, LogError, Outcome, Terminal};
+
+/// How long a stop waits for the answer of a transaction that is on its way: a truth worth a moment.
+const STOP_GRACE: Duration = Duration::from_millis(50);
+
+/// The writer's task.
+pub(super) struct Driver {
+    shared: Arc<Shared>,
+    /// Ends the writer however the task goes, even before it first runs.
+    guard: EndGuard,
+    storage: BatchStorage,
+    entropy: Arc<dyn Entropy>,
+    seal_delay: SealDelay,
+    /// The stop signal was seen.
+    stopping: bool,
+}
+
+/// Why there is no answer to a request.
+enum Broken {
+    Stopped,
+    OutOfBudget,
+}
+
+impl Broken {
+    fn terminal(&self) -> Terminal {
+        match self {
+            Self::Stopped => Terminal::Shutdown,
+            Self::OutOfBudget => Terminal::RetryBudget,
+        }
+    }
+}
+
+impl Driver {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        storage: BatchStorage,
+        entropy: Arc<dyn Entropy>,
+        seal_delay: SealDelay,
+    ) -> Self {
+        Self { guard: EndGuard(Arc::clone(&shared)), shared, storage, entropy, seal_delay, stopping: false }
+    }
+
+    /// Runs until the writer has ended.
+    pub(super) async fn run(mut self) {
+        let mut to_wake = Vec::new();
+        let fate = loop {
+            let now = self.shared.now();
+            let unix_ms = self.shared.clock.unix_ms();
+            let (departure, admitted) = self.shared.with_core_waking_later(|core| core.depart(unix_ms, now));
+            to_wake.extend(admitted);
+            let Some(departure) = departure else {
+                wake_all(std::mem::take(&mut to_wake));
+                if self.shared.with_core(|core| core.terminal().is_some()) {
+                    break Outcome::Never;
+                }
+                self.idle().await;
+                continue;
+            };
+            let mut sealed = match departure.seal() {
+                Ok(sealed) => sealed,
+                Err(e) => {
+                    tracing::error!(error = %e, "the log's next batch cannot be sealed; the writer ends");
+                    self.shared.with_core(|core| core.cannot_seal(&e));
+                    break Outcome::Never;
+                }
+            };
+            match self.fly(&mut sealed, &mut to_wake).await {
+                Some(fate) => break fate,
+                None => continue,
+            }
+        };
+        wake_all(to_wake);
+        self.guard.end(fate);
+    }
+
+    /// Waits for a commit, the stop, or the last handle to go. Whether that has gone is asked before the wait: it is told once,
+    /// and that may have been together with the last commit.
+    async fn idle(&mut self) {
+        let over = self.shared.with_core(|core| {
+            let over = core.is_orphaned() && core.not_durable() == 0;
+            if over {
+                core.stop();
+            }
+            over
+        });
+        if !over {
+            self.shared.work.notified().await;
+        }
+    }
+
+    /// Carries one batch to its end: `None` if the writer goes on, else what became of it.
+    async fn fly(&mut self, sealed: &mut Sealed, to_wake: &mut Vec<Waker>) -> Option<Outcome> {
+        let mut action = self.shared.with_core(|core| core.take_off(sealed));
+        loop {
+            action = match action {
+                Action::Append => self.append(sealed, to_wake).await,
+                Action::ReadPrefix => self.read_prefix(to_wake).await,
+                Action::ReadBatch => self.read_batch(sealed, to_wake).await,
+                Action::Pause(pause, then) => self.pause(pause, then).await,
+                Action::Committed => {
+                    self.durable(to_wake).await;
+                    return None;
+                }
+                Action::Cut => {
+                    self.shared.with_core(|core| core.cut(&sealed.record));
+                    return None;
+                }
+                Action::End(terminal, outcome) => {
+                    tracing::warn!(%terminal, batch = ?outcome, "the log's writer ends with a batch in flight");
+                    return Some(outcome);
+                }
+            };
+            if !matches!(action, Action::Committed) {
+                self.shared.publish();
+            }
+        }
+    }
+
+    async fn append(&mut self, sealed: &Sealed, to_wake: &mut Vec<Waker>) -> Action {
+        let storage = self.storage.clone();
+        let request = storage.append(&sealed.expected, &sealed.new, sealed.record.clone());
+        let began = self.shared.now();
+        match self.ask(request, began, true, to_wake).await {
+            Ok(answer) => {
+                if let Err(e) = &answer {
+                    tracing::warn!(batch_id = %sealed.new.batch_id, error = %e, "the log's batch is not durable yet");
+                }
+                let at = Moment { began, now: self.shared.now(), entropy: &*self.entropy };
+                self.shared.with_core(|core| core.on_append(&answer, at))
+            }
+            Err(broken) => self.shared.with_core(|core| core.interrupt(broken.terminal(), true)),
+        }
+    }
+
+    async fn read_prefix(&mut self, to_wake: &mut Vec<Waker>) -> Action {
+        let storage = self.storage.clone();
+        let began = self.shared.now();
+        match self.ask(storage.read_prefix(), began, false, to_wake).await {
+            Ok(read) => {
+                let at = Moment { began, now: self.shared.now(), entropy: &*self.entropy };
+                self.shared.with_core(|core| core.on_prefix(&read, at))
+            }
+            Err(broken) => self.shared.with_core(|core| core.interrupt(broken.terminal(), false)),
+        }
+    }
+
+    async fn read_batch(&mut self, sealed: &Sealed, to_wake: &mut Vec<Waker>) -> Action {
+        let storage = self.storage.clone();
+        let began = self.shared.now();
+        let request = storage.read_batch(sealed.new.batch_id);
+        match self.ask(request, began, false, to_wake).await {
+            Ok(read) => {
+                let stored = match read {
+                    Ok(record) => Ok(record.and_then(|r| epoch_of(&r))),
+                    Err(LogError::Store(e)) => Err(e),
+                    Err(LogError::Fault(_) | LogError::Refused(_)) => Ok(None),
+                };
+                let at = Moment { began, now: self.shared.now(), entropy: &*self.entropy };
+                self.shared.with_core(|core| core.on_stored(&stored, at))
+            }
+            Err(broken) => self.shared.with_core(|core| core.interrupt(broken.terminal(), false)),
+        }
+    }
+
+    async fn pause(&mut self, pause: Duration, then: Then) -> Action {
+        // A stop that was noticed while a request was in flight is not told a second time.
+        self.stopping = self.stopping
+            || tokio::select! {
+                biased;
+                () = self.shared.stop.notified() => true,
+                () = tokio::time::sleep(pause) => false,
+            };
+        if self.stopping {
+            return self.shared.with_core(|core| core.interrupt(Terminal::Shutdown, false));
+        }
+        let now = self.shared.now();
+        self.shared.with_core(|core| core.on_pause_over(then, now))
+    }
+
+    /// Awaits the answer of a request sent now; `sent` says whether it is a transaction. Whoever is to be woken is woken once the
+    /// request is on its way.
+    async fn ask<T>(
+        &mut self,
+        request: impl Future<Output = T>,
+        began: MonoTime,
+        sent: bool,
+        to_wake: &mut Vec<Waker>,
+    ) -> Result<T, Broken> {
+        let mut request = pin!(request);
+        let first = poll_fn(|cx| Poll::Ready(request.as_mut().poll(cx))).await;
+        wake_all(std::mem::take(to_wake));
+        if let Poll::Ready(answer) = first {
+            return Ok(answer);
+        }
+        let notice_at = began.saturating_add(Duration::from_millis(WriterStatus::NOTICED_AFTER_MS));
+        let answer_by = self.shared.with_core(|core| core.answer_by(began));
+        let mut unnoticed = sent;
+        while !self.stopping {
+            let next = [unnoticed.then_some(notice_at), answer_by].into_iter().flatten().min();
+            let left = next.map_or(Duration::MAX, |next| next.saturating_since(self.shared.now()));
+            tokio::select! {
+                biased;
+                answer = &mut request => return Ok(answer),
+                () = self.shared.stop.notified() => self.stopping = true,
+                () = tokio::time::sleep(left), if next.is_some() => {
+                    let now = self.shared.now();
+                    if answer_by.is_some_and(|by| now >= by) {
+                        return Err(Broken::OutOfBudget);
+                    }
+                    if unnoticed && now >= notice_at {
+                        unnoticed = false;
+                        self.shared.with_core(|core| core.not_answered_yet(began));
+                        self.shared.publish();
+                    }
+                }
+            }
+        }
+        tokio::time::timeout(STOP_GRACE, request).await.map_err(|_| Broken::Stopped)
+    }
+
+    /// The batch in flight is durable.
+    async fn durable(&mut self, to_wake: &mut Vec<Waker>) {
+        let now = self.shared.now();
+        let finished = self.shared.with_core(|core| core.finish(now));
+        let before = to_wake.len();
+        self.shared.tickets.advance(finished.through, to_wake);
+        let waited = to_wake.len() - before;
+        self.shared.notify(finished.callbacks, Outcome::Durable);
+        self.shared.publish();
+        self.shared.progress.notify_waiters();
+        if self.seal_delay.applies(waited, finished.took) {
+            wake_all(std::mem::take(to_wake));
+            self.seal_delay.wait(&self.shared, waited, finished.took).await;
+        }
+    }
+}
+
+/// The epoch inside a record, if it is readable and has one.
+fn epoch_of(record: &[u8]) -> Option<Epoch> {
+    BatchRef::decode(record).ok().map(|batch| batch.header().epoch)
+}
+
+/// Ends the writer even if the driver panics or its runtime goes away: nobody waits for ever.
+struct EndGuard(Arc<Shared>);
+
+impl EndGuard {
+    fn end(self, fate: Outcome) {
+        self.0.end(|_| fate);
+    }
+}
+
+impl Drop for EndGuard {
+    fn drop(&mut self) {
+        // After a regular end there is nothing left to resolve.
+        self.0.end(super::core::Core::fate_without_driver);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ha_kv::MemoryKv;
+    use ha_types::{BatchId, ClusterId, ManualClock, Owner, SeededEntropy, Seq};
+
+    use super::super::reservation::Reservation;
+    use super::super::shared::Handle;
+    use super::*;
+    use crate::caught_up::Claim;
+    use crate::{ClaimedLog, DurablePrefix, LogKeys, NewEntry, OpenOptions, Position, WriterConfig};
+
+    async fn claimed() -> ClaimedLog {
+        let keys = LogKeys::of(&ClusterId::new("c").expect("an id"));
+        let options = OpenOptions { accept_lost_writes: true, ..OpenOptions::default() };
+        let storage = BatchStorage::open(Arc::new(MemoryKv::new()), keys, options).await.expect("a log");
+        storage.create_first_prefix().await.expect("a first prefix");
+        let prefix = DurablePrefix { epoch: Epoch::new(1), owner: Owner::new(1), ..DurablePrefix::FRESH };
+        let claimed = storage.claim(&DurablePrefix::FRESH, &prefix).await;
+        assert_eq!(claimed.expect("an answer"), ha_kv::TxnOutcome::Committed);
+        let claim = Claim { epoch: prefix.epoch, owner: prefix.owner, claimed_at: MonoTime::ZERO };
+        ClaimedLog { storage, prefix, position: Position::default(), claim }
+    }
+
+    #[tokio::test]
+    async fn v5_a_writer_ends_whose_last_commit_and_last_handle_woke_it_as_one() {
+        let log = claimed().await;
+        let clock = Arc::new(ManualClock::new());
+        let shared = Shared::new(&log, WriterConfig::default(), clock);
+        let entropy = Arc::new(SeededEntropy::new(1));
+        let driver = Driver::new(Arc::clone(&shared), log.storage.clone(), entropy, SealDelay::new(Duration::ZERO));
+        // An idle driver has looked; both events come before it waits, and it has woken for them.
+        assert!(shared.with_core(|core| core.depart(0, MonoTime::ZERO)).is_none());
+        let handle = Arc::new(Handle(Arc::clone(&shared)));
+        shared.with_core(|core| core.reserve(1)).expect("a slot");
+        let entry = NewEntry { op_type: 1, tenant: "t", key: b"k", payload: b"p" };
+        drop(Reservation::of_slot(handle).commit(entry).expect("a commit"));
+        shared.work.notified().await;
+        tokio::time::timeout(Duration::from_secs(10), driver.run()).await.expect("the driver ends");
+        let prefix = log.storage.require_prefix().await.expect("a prefix");
+        assert_eq!((prefix.batch_id, prefix.last_seq), (BatchId::new(1), Seq::new(1)), "after it wrote the entry");
+    }
+}

@@ -1,0 +1,352 @@
+//! Owns the reference model: the writer's rules once more, over plain lists, without encoding, wakers or figures.
+
+use std::collections::VecDeque;
+
+use crate::Outcome;
+
+/// How the writer ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    Fenced,
+    Corrupt,
+    Rejected,
+    Shutdown,
+}
+
+/// What is to be done next for the batch in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    Append,
+    ReadPrefix,
+    ReadBatch,
+    /// A pause, then this.
+    PauseAppend,
+    PauseReadPrefix,
+    PauseReadBatch,
+    Committed,
+    Cut,
+    End(End, Outcome),
+}
+
+/// What the store says to an append.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    Committed,
+    CompareFailed,
+    Unknown,
+    RefusedForNow,
+    TooLarge,
+    RefusedForGood,
+    AnotherStore,
+}
+
+/// What a read of the prefix finds, relative to the batch in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    New,
+    Expected,
+    ClaimedHere,
+    ClaimedAndWritten,
+    Lower,
+    OtherOwner,
+    Absent,
+    Rubbish,
+    Failed,
+}
+
+/// What a read of the stored batch finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stored {
+    Mine,
+    Higher,
+    Absent,
+    Failed,
+}
+
+/// One entry: its sequence, its size, whether it calls back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) seq: u64,
+    pub(super) calls_back: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Flight {
+    pub(super) entries: Vec<Entry>,
+    unknown: bool,
+    doubted: bool,
+    failed_reads: u32,
+    fenced: bool,
+}
+
+/// The writer.
+#[derive(Debug)]
+pub(super) struct Model {
+    limit: usize,
+    pub(super) reserved: usize,
+    pub(super) waiting: VecDeque<Entry>,
+    /// In line for a slot, first come first served; those with a slot have been granted it and not looked.
+    pub(super) line: Vec<(u64, bool)>,
+    pub(super) flight: Option<Flight>,
+    /// Parts of a cut, which hold no slots.
+    pub(super) cut: VecDeque<Vec<Entry>>,
+    pub(super) failing: bool,
+    pub(super) draining: bool,
+    pub(super) end: Option<End>,
+    pub(super) next_seq: u64,
+    pub(super) durable: u64,
+    /// In the order in which callbacks have to be called.
+    pub(super) told: Vec<(u64, Outcome)>,
+}
+
+impl Model {
+    pub(super) fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            reserved: 0,
+            waiting: VecDeque::new(),
+            line: Vec::new(),
+            flight: None,
+            cut: VecDeque::new(),
+            failing: false,
+            draining: false,
+            end: None,
+            next_seq: 1,
+            durable: 0,
+            told: Vec::new(),
+        }
+    }
+
+    pub(super) fn slots(&self) -> usize {
+        self.reserved + self.waiting.len() + self.line.iter().filter(|(_, granted)| *granted).count()
+    }
+
+    pub(super) fn accepting(&self) -> bool {
+        !self.failing && !self.draining && self.end.is_none()
+    }
+
+    fn somebody_waits(&self) -> bool {
+        self.line.iter().any(|(_, granted)| !granted)
+    }
+
+    pub(super) fn reserve(&mut self, n: usize) -> bool {
+        let ok = self.accepting()
+            && (1..=self.limit).contains(&n)
+            && !self.somebody_waits()
+            && self.slots() + n <= self.limit;
+        self.reserved += if ok { n } else { 0 };
+        ok
+    }
+
+    /// Whether the slot was free at once; else joined the line as `number` (if the writer accepts).
+    pub(super) fn join(&mut self, number: u64) -> bool {
+        if self.reserve(1) {
+            return true;
+        }
+        if self.accepting() {
+            self.line.push((number, false));
+        }
+        false
+    }
+
+    /// `Some(true)`: has the slot now; `Some(false)`: goes on waiting; `None`: was turned away.
+    pub(super) fn turn(&mut self, number: u64) -> Option<bool> {
+        let at = self.line.iter().position(|(n, _)| *n == number)?;
+        if self.line[at].1 {
+            self.line.remove(at);
+            self.reserved += 1;
+            return Some(true);
+        }
+        Some(false)
+    }
+
+    pub(super) fn leave(&mut self, number: u64) {
+        self.line.retain(|(n, _)| *n != number);
+        self.grant();
+    }
+
+    fn grant(&mut self) {
+        while self.slots() < self.limit {
+            let Some(first) = self.line.iter_mut().find(|(_, granted)| !granted) else { return };
+            first.1 = true;
+        }
+    }
+
+    fn turn_away(&mut self) {
+        self.line.retain(|(_, granted)| *granted);
+    }
+
+    pub(super) fn abort(&mut self) {
+        self.reserved -= 1;
+        self.grant();
+    }
+
+    /// `fits` says whether the entry could be in a batch.
+    pub(super) fn commit(&mut self, calls_back: bool, fits: bool) -> Option<u64> {
+        if self.end.is_some() || !fits {
+            self.abort();
+            return None;
+        }
+        self.reserved -= 1;
+        let seq = self.next_seq;
+        self.next_seq += 1;
+        self.waiting.push_back(Entry { seq, calls_back });
+        Some(seq)
+    }
+
+    /// `count` entries leave as one batch.
+    pub(super) fn depart(&mut self, count: usize) {
+        let entries: Vec<_> = match self.cut.pop_front() {
+            Some(part) => part,
+            None => self.waiting.drain(..count).collect(),
+        };
+        assert_eq!(entries.len(), count);
+        self.flight = Some(Flight { entries, ..Flight::default() });
+        self.grant();
+    }
+
+    fn fate(&self) -> Outcome {
+        if self.flight.as_ref().is_some_and(|f| f.unknown) { Outcome::Unknown } else { Outcome::Never }
+    }
+
+    fn fail(&mut self) {
+        self.failing = true;
+        self.turn_away();
+    }
+
+    fn latch(&mut self, end: End) {
+        self.end = Some(self.end.unwrap_or(end));
+        self.turn_away();
+    }
+
+    fn ends(&mut self, end: End, batch: Outcome) -> Next {
+        self.latch(end);
+        Next::End(end, batch)
+    }
+
+    fn flight(&mut self) -> &mut Flight {
+        self.flight.as_mut().expect("in flight")
+    }
+
+    pub(super) fn append(&mut self, answer: Answer) -> Next {
+        if answer == Answer::Committed {
+            return Next::Committed;
+        }
+        self.fail();
+        let fate = self.fate();
+        match answer {
+            Answer::Committed => unreachable!(),
+            Answer::CompareFailed => Next::ReadPrefix,
+            Answer::Unknown => {
+                self.flight().unknown = true;
+                Next::ReadPrefix
+            }
+            Answer::RefusedForNow => Next::PauseAppend,
+            Answer::TooLarge if self.flight().entries.len() > 1 && fate == Outcome::Never => Next::Cut,
+            Answer::TooLarge | Answer::RefusedForGood => self.ends(End::Rejected, fate),
+            Answer::AnotherStore => self.ends(End::Corrupt, fate),
+        }
+    }
+
+    pub(super) fn prefix(&mut self, found: Found) -> Next {
+        if found == Found::New {
+            return Next::Committed;
+        }
+        self.fail();
+        match found {
+            Found::New => unreachable!(),
+            Found::Expected => {
+                self.flight().doubted = false;
+                Next::PauseAppend
+            }
+            Found::ClaimedHere => self.ends(End::Fenced, Outcome::Never),
+            Found::ClaimedAndWritten => {
+                self.flight().fenced = true;
+                self.latch(End::Fenced);
+                Next::ReadBatch
+            }
+            Found::Lower | Found::OtherOwner | Found::Absent | Found::Rubbish => {
+                if std::mem::replace(&mut self.flight().doubted, true) {
+                    let fate = self.fate();
+                    return self.ends(End::Corrupt, fate);
+                }
+                Next::PauseReadPrefix
+            }
+            Found::Failed => Next::PauseReadPrefix,
+        }
+    }
+
+    pub(super) fn stored(&mut self, stored: Stored) -> Next {
+        let outcome = match stored {
+            Stored::Mine => Outcome::Durable,
+            Stored::Higher => Outcome::Never,
+            Stored::Absent => Outcome::Unknown,
+            Stored::Failed => {
+                self.flight().failed_reads += 1;
+                if self.flight().failed_reads < 8 {
+                    return Next::PauseReadBatch;
+                }
+                Outcome::Unknown
+            }
+        };
+        Next::End(End::Fenced, outcome)
+    }
+
+    pub(super) fn interrupt(&mut self, sent: bool) -> Next {
+        self.flight().unknown |= sent;
+        if self.flight().fenced {
+            return Next::End(End::Fenced, Outcome::Unknown);
+        }
+        let fate = self.fate();
+        self.ends(End::Shutdown, fate)
+    }
+
+    pub(super) fn finish(&mut self) {
+        let flight = self.flight.take().expect("in flight");
+        self.durable = flight.entries.last().expect("an entry").seq;
+        self.failing = false;
+        self.tell(&flight.entries, Outcome::Durable);
+    }
+
+    pub(super) fn cut(&mut self, parts: &[usize]) {
+        let mut entries = self.flight.take().expect("in flight").entries;
+        for count in parts.iter().rev() {
+            let part = entries.split_off(entries.len() - count);
+            self.cut.push_front(part);
+        }
+        assert!(entries.is_empty());
+    }
+
+    pub(super) fn stop(&mut self) {
+        self.latch(End::Shutdown);
+    }
+
+    pub(super) fn drain(&mut self) {
+        self.draining = true;
+        self.turn_away();
+    }
+
+    /// Everything is over; the last sequence that is durable or unknown.
+    pub(super) fn over(&mut self, batch: Outcome) -> u64 {
+        self.latch(End::Shutdown);
+        let mut through = self.durable;
+        if let Some(flight) = self.flight.take() {
+            let last = flight.entries.last().expect("an entry").seq;
+            if batch != Outcome::Never {
+                through = last;
+            }
+            if batch == Outcome::Durable {
+                self.durable = last;
+            }
+            self.tell(&flight.entries, batch);
+        }
+        let rest: Vec<_> = self.cut.drain(..).flatten().chain(self.waiting.drain(..)).collect();
+        self.tell(&rest, Outcome::Never);
+        self.grant();
+        through
+    }
+
+    fn tell(&mut self, entries: &[Entry], outcome: Outcome) {
+        self.told.extend(entries.iter().filter(|e| e.calls_back).map(|e| (e.seq, outcome)));
+    }
+}

@@ -1,0 +1,99 @@
+//! Owns opening etcd: the files that its URL names become its options.
+
+use std::path::Path;
+
+use ha_kv::{EtcdCredentials, EtcdIdentity, EtcdKv, EtcdOptions, EtcdTls, Secret};
+
+use super::{OpenError, Store};
+use crate::store_url::{EtcdUrl, StoreUrl};
+
+pub(super) async fn open(url: &EtcdUrl) -> Result<Store, OpenError> {
+    let options = options(url).map_err(OpenError::Other)?;
+    let store = EtcdKv::connect(options).await;
+    store.map(Store::of).map_err(|error| OpenError::Store { url: Box::new(StoreUrl::Etcd(url.clone())), error })
+}
+
+fn options(url: &EtcdUrl) -> Result<EtcdOptions, String> {
+    let scheme = if url.ca.is_some() { "https" } else { "http" };
+    let mut options = EtcdOptions::new(url.endpoints.iter().map(|e| format!("{scheme}://{e}")));
+    if let (Some(user), Some(file)) = (&url.user, &url.password_file) {
+        let password = secret(file, "etcd password file")?;
+        options.credentials = Some(EtcdCredentials { user: user.clone(), password });
+    }
+    if let Some(ca) = &url.ca {
+        let identity = match (&url.cert, &url.key) {
+            (Some(cert), Some(key)) => Some(EtcdIdentity {
+                cert_pem: text(cert, "etcd client certificate")?,
+                key_pem: secret(key, "etcd client key")?,
+            }),
+            _ => None,
+        };
+        options.tls = Some(EtcdTls { ca_pem: text(ca, "etcd CA file")?, identity, domain: url.domain.clone() });
+    }
+    if let Some(timeout) = url.timeout {
+        options.request_timeout = timeout;
+        options.connect_timeout = options.connect_timeout.min(timeout);
+    }
+    options.max_request_bytes = url.max_request_bytes.unwrap_or(options.max_request_bytes);
+    options.max_reply_bytes = options.max_reply_bytes.max(options.max_request_bytes.saturating_mul(2));
+    options.server_fsync = !url.unsafe_no_fsync;
+    Ok(options)
+}
+
+fn text(path: &Path, what: &str) -> Result<String, String> {
+    std::fs::read_to_string(path)
+        .map_err(|e| format!("the {what} {} cannot be read ({e}); name a file that this user may read", path.display()))
+}
+
+fn secret(path: &Path, what: &str) -> Result<Secret, String> {
+    Ok(Secret::from(text(path, what)?.trim_end_matches(['\r', '\n'])))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(url: &str) -> Result<EtcdOptions, String> {
+        let StoreUrl::Etcd(url) = url.parse().expect("a good URL") else { panic!("an etcd URL") };
+        options(&url)
+    }
+
+    #[test]
+    fn each_file_that_cannot_be_read_is_named_with_the_remedy() {
+        let dir = tempfile::tempdir().unwrap();
+        let there = dir.path().join("there");
+        std::fs::write(&there, "x").unwrap();
+        let there = there.display();
+        for (query, thing) in [
+            ("user=u&password_file=/no/such/file".to_owned(), "etcd password file /no/such/file"),
+            ("ca=/no/such/file".to_owned(), "etcd CA file /no/such/file"),
+            (format!("ca={there}&cert=/no/such/file&key={there}"), "etcd client certificate /no/such/file"),
+            (format!("ca={there}&cert={there}&key=/no/such/file"), "etcd client key /no/such/file"),
+        ] {
+            let error = of(&format!("etcd://h:1?{query}")).unwrap_err();
+            assert!(error.contains(thing) && error.contains("name a file"), "{error}");
+            assert!(!error.contains('\n'), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_urls_options_reach_the_store() {
+        let dir = tempfile::tempdir().unwrap();
+        let (password, ca) = (dir.path().join("password"), dir.path().join("ca.pem"));
+        std::fs::write(&password, "sesame\r\n").unwrap();
+        std::fs::write(&ca, "CA").unwrap();
+        let query = format!(
+            "user=u&password_file={}&ca={}&domain=d&timeout_ms=700&max_request_bytes=65536&unsafe_no_fsync=true",
+            password.display(),
+            ca.display()
+        );
+        let options = of(&format!("etcd://h:1,i:2?{query}")).unwrap();
+        assert_eq!(options.endpoints, ["https://h:1", "https://i:2"], "a CA switches TLS on");
+        assert!(options.credentials.as_ref().is_some_and(|c| c.user == "u" && c.password == Secret::new("sesame")));
+        assert!(options.tls.as_ref().is_some_and(|t| t.ca_pem == "CA" && t.domain.as_deref() == Some("d")));
+        assert_eq!((options.request_timeout.as_millis(), options.max_request_bytes), (700, 65_536));
+        assert!(!options.server_fsync);
+        assert!(!format!("{options:?}").contains("sesame"), "a secret is never shown");
+        assert_eq!(of("etcd://h:1").unwrap().endpoints, ["http://h:1"]);
+    }
+}

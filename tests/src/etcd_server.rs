@@ -1,0 +1,238 @@
+//! Owns one etcd of a test's own: own ports, own data, own log, gone with the value.
+
+use std::fs::File;
+use std::net::SocketAddr;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::free_port::free_addresses;
+use crate::{EtcdProgram, ProcessGuard, TlsFiles};
+
+const START_WITHIN: Duration = Duration::from_secs(30);
+const TRIES: u32 = 3;
+const LOG_LINES_SHOWN: usize = 60;
+
+/// How a server differs from one started without flags.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct EtcdServerOptions<'a> {
+    /// `--quota-backend-bytes`.
+    pub quota_bytes: Option<u64>,
+    /// `--max-request-bytes`.
+    pub max_request_bytes: Option<u64>,
+    /// `--auth-token-ttl`, in seconds.
+    pub auth_token_ttl_s: Option<u64>,
+    /// TLS for clients.
+    pub tls: Option<&'a TlsFiles>,
+    /// Whether clients must show a certificate.
+    pub client_cert_auth: bool,
+}
+
+/// The addresses of one member.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MemberAddresses {
+    pub(crate) client: SocketAddr,
+    pub(crate) peer: SocketAddr,
+    metrics: SocketAddr,
+}
+
+impl MemberAddresses {
+    pub(crate) fn find() -> Result<Self> {
+        let [client, peer, metrics] = free_addresses()?;
+        Ok(Self { client, peer, metrics })
+    }
+}
+
+/// A running etcd on loopback. When a test fails the end of its log is printed.
+#[derive(Debug)]
+pub struct EtcdServer {
+    process: ProcessGuard,
+    program: EtcdProgram,
+    addresses: MemberAddresses,
+    scheme: &'static str,
+    tls_arguments: Vec<String>,
+    folder: tempfile::TempDir,
+}
+
+impl EtcdServer {
+    /// Starts a cluster of one and waits until it answers.
+    ///
+    /// # Errors
+    /// If it does not start.
+    pub async fn start(program: &EtcdProgram, options: EtcdServerOptions<'_>) -> Result<Self> {
+        let mut last = None;
+        for _ in 0..TRIES {
+            let addresses = MemberAddresses::find()?;
+            let server = Self::spawn(program, options, "m0", addresses, &format!("m0=http://{}", addresses.peer))?;
+            match server.wait_healthy().await {
+                Ok(()) => return Ok(server),
+                Err(error) => last = Some(error),
+            }
+        }
+        Err(last.context("etcd was never started")?)
+    }
+
+    pub(crate) fn spawn(
+        program: &EtcdProgram,
+        options: EtcdServerOptions<'_>,
+        name: &str,
+        addresses: MemberAddresses,
+        initial_cluster: &str,
+    ) -> Result<Self> {
+        let folder = tempfile::Builder::new().prefix("plimsoll-etcd-").tempdir().context("no data directory")?;
+        let log = File::create(folder.path().join("log")).context("no log file")?;
+        let scheme = if options.tls.is_some() { "https" } else { "http" };
+        let (client, peer) = (format!("{scheme}://{}", addresses.client), format!("http://{}", addresses.peer));
+        let mut command = Command::new(&program.etcd);
+        command
+            .args(["--name", name, "--logger", "zap", "--log-level", "warn", "--data-dir"])
+            .arg(folder.path().join("data"))
+            .args(["--listen-client-urls", &client, "--advertise-client-urls", &client])
+            .args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer])
+            .args(["--listen-metrics-urls", &format!("http://{}", addresses.metrics)])
+            .args(["--initial-cluster", initial_cluster, "--initial-cluster-token", initial_cluster])
+            .args(flags(options))
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().context("no second handle of the log")?)
+            .stderr(log);
+        let process = ProcessGuard::start(&mut command)?;
+        let tls_arguments = options.tls.map(ctl_tls_arguments).unwrap_or_default();
+        Ok(Self { process, program: program.clone(), addresses, scheme, tls_arguments, folder })
+    }
+
+    pub(crate) async fn wait_healthy(&self) -> Result<()> {
+        let deadline = std::time::Instant::now() + START_WITHIN;
+        while std::time::Instant::now() < deadline {
+            if let Some(status) = self.process.ended() {
+                bail!("etcd ended at its start ({status}):\n{}", self.log_tail());
+            }
+            if self.is_healthy().await {
+                return Ok(());
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        bail!("etcd did not answer within {START_WITHIN:?}:\n{}", self.log_tail());
+    }
+
+    /// Whether it answers a linearizable read.
+    pub async fn is_healthy(&self) -> bool {
+        self.http_get("/health").await.is_ok_and(|reply| reply.contains(r#""health":"true""#))
+    }
+
+    /// How many calls of a gRPC method, like `Txn`, it has answered with OK.
+    ///
+    /// # Errors
+    /// If its metrics cannot be read.
+    pub async fn answered(&self, method: &str) -> Result<u64> {
+        let metrics = self.http_get("/metrics").await?;
+        let (ok, method) = (r#"grpc_code="OK""#, format!("grpc_method=\"{method}\""));
+        let line = metrics
+            .lines()
+            .find(|l| l.starts_with("grpc_server_handled_total") && l.contains(ok) && l.contains(&method));
+        let count = line.and_then(|l| l.rsplit_once(' ')).map(|(_, count)| count.parse::<f64>());
+        // The server writes no line before the first call, and whole numbers as floats.
+        Ok(count.transpose().context("a metric is no number")?.unwrap_or(0.0) as u64)
+    }
+
+    async fn http_get(&self, path: &str) -> Result<String> {
+        let ask = async {
+            let mut stream = TcpStream::connect(self.addresses.metrics).await?;
+            let request = format!("GET {path} HTTP/1.0\r\nHost: etcd\r\n\r\n");
+            stream.write_all(request.as_bytes()).await?;
+            let mut reply = Vec::new();
+            stream.read_to_end(&mut reply).await?;
+            std::io::Result::Ok(String::from_utf8_lossy(&reply).into_owned())
+        };
+        Ok(tokio::time::timeout(Duration::from_secs(2), ask).await.context("no answer in time")??)
+    }
+
+    /// The URL for clients.
+    #[must_use]
+    pub fn endpoint(&self) -> String {
+        format!("{}://{}", self.scheme, self.addresses.client)
+    }
+
+    /// The address for clients, for a proxy in front of it.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.addresses.client
+    }
+
+    /// The process, to stop or kill it.
+    #[must_use]
+    pub fn process(&self) -> &ProcessGuard {
+        &self.process
+    }
+
+    /// Runs `etcdctl` against this member and gives its output.
+    ///
+    /// # Errors
+    /// If it fails; the error holds what it printed.
+    pub async fn ctl(&self, arguments: &[&str]) -> Result<String> {
+        let mut command = tokio::process::Command::new(&self.program.etcdctl);
+        command
+            .env("ETCDCTL_API", "3")
+            .args(["--endpoints", &self.endpoint()])
+            .args(&self.tls_arguments)
+            .args(arguments);
+        let output =
+            command.stdin(Stdio::null()).kill_on_drop(true).output().await.context("etcdctl does not start")?;
+        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        ensure!(output.status.success(), "etcdctl {arguments:?} failed:\n{out}\n{err}");
+        Ok(out.into_owned())
+    }
+
+    /// Adds `root` with this password and asks every client for a user from now on.
+    ///
+    /// # Errors
+    /// If `etcdctl` fails.
+    pub async fn enable_auth(&self, password: &str) -> Result<()> {
+        self.ctl(&["user", "add", &format!("root:{password}")]).await?;
+        self.ctl(&["user", "grant-role", "root", "root"]).await?;
+        self.ctl(&["auth", "enable"]).await.map(drop)
+    }
+
+    fn log_tail(&self) -> String {
+        let log = std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(LOG_LINES_SHOWN)..].join("\n")
+    }
+}
+
+impl Drop for EtcdServer {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("--- log of etcd at {}:\n{}", self.endpoint(), self.log_tail());
+        }
+    }
+}
+
+fn flags(options: EtcdServerOptions<'_>) -> Vec<String> {
+    let mut flags = Vec::new();
+    let mut number = |name: &str, value: Option<u64>| {
+        if let Some(value) = value {
+            flags.push(format!("{name}={value}"));
+        }
+    };
+    number("--quota-backend-bytes", options.quota_bytes);
+    number("--max-request-bytes", options.max_request_bytes);
+    number("--auth-token-ttl", options.auth_token_ttl_s);
+    if let Some(tls) = options.tls {
+        flags.push(format!("--cert-file={}", tls.path("server.pem").display()));
+        flags.push(format!("--key-file={}", tls.path("server.key").display()));
+        if options.client_cert_auth {
+            flags.push("--client-cert-auth=true".into());
+            flags.push(format!("--trusted-ca-file={}", tls.path("ca.pem").display()));
+        }
+    }
+    flags
+}
+
+fn ctl_tls_arguments(tls: &TlsFiles) -> Vec<String> {
+    [("--cacert", "ca.pem"), ("--cert", "client.pem"), ("--key", "client.key")]
+        .map(|(flag, file)| format!("{flag}={}", tls.path(file).display()))
+        .into()
+}

@@ -1,0 +1,82 @@
+//! Watches on a real server (W14).
+
+use std::time::{Duration, Instant};
+
+use ha_kv::{HintStream, Kv as _, KvErrorKind, LeaseKv as _, PutIfAbsent, WatchKv as _};
+use plimsoll_tests::eventually;
+
+use crate::support::{REQUEST_TIMEOUT, connect, etcd_or_skip, start};
+
+async fn hint(hints: &mut HintStream) {
+    tokio::time::timeout(Duration::from_secs(10), hints.changed())
+        .await
+        .expect("a hint comes")
+        .expect("the watch lives");
+}
+
+async fn is_quiet(hints: &mut HintStream) -> bool {
+    tokio::time::timeout(Duration::from_millis(300), hints.changed()).await.is_err()
+}
+
+#[tokio::test]
+async fn changes_in_the_range_are_hinted_and_others_are_not() {
+    let program = etcd_or_skip!("changes_in_the_range_are_hinted_and_others_are_not");
+    let server = start(&program).await;
+    let kv = connect(&server).await;
+    let mut hints = kv.watch(b"b", b"c").await.unwrap();
+    hint(&mut hints).await;
+    assert!(is_quiet(&mut hints).await);
+    kv.put(b"b", "1".into()).await.unwrap();
+    hint(&mut hints).await;
+    kv.put(b"c", "1".into()).await.unwrap();
+    assert!(is_quiet(&mut hints).await, "the end does not belong to the range");
+    kv.delete(b"b").await.unwrap();
+    hint(&mut hints).await;
+    let (lease, _) = kv.grant(Duration::from_secs(60)).await.unwrap();
+    assert_eq!(kv.put_if_absent(b"bb", "1".into(), lease).await.unwrap(), PutIfAbsent::Put);
+    hint(&mut hints).await;
+    kv.revoke(lease).await.unwrap();
+    hint(&mut hints).await;
+    // Quiet for several keep-alive pauses: signs of life are no hints, and the watch does not end.
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    assert!(is_quiet(&mut hints).await);
+    kv.put(b"b", "2".into()).await.unwrap();
+    hint(&mut hints).await;
+}
+
+#[tokio::test]
+async fn w14_a_watch_ends_in_time_when_its_server_stops_answering() {
+    let program = etcd_or_skip!("w14_a_watch_ends_in_time_when_its_server_stops_answering");
+    let server = start(&program).await;
+    let kv = connect(&server).await;
+    let mut hints = kv.watch(b"b", b"c").await.unwrap();
+    hint(&mut hints).await;
+    server.process().stop();
+    let begin = Instant::now();
+    let ended =
+        tokio::time::timeout(Duration::from_secs(15), hints.changed()).await.expect("a bounded end").unwrap_err();
+    assert!(matches!(ended.kind, KvErrorKind::Timeout | KvErrorKind::Unavailable), "{ended}");
+    assert!(begin.elapsed() >= Duration::from_millis(400), "it waited before it gave up");
+    // Setting up another is refused in time too, and works once the server is back.
+    let begin = Instant::now();
+    assert!(kv.watch(b"b", b"c").await.is_err());
+    assert!(begin.elapsed() < REQUEST_TIMEOUT * 4, "it took {:?}", begin.elapsed());
+    server.process().cont();
+    let mut hints = eventually("the watch is set up again", async || kv.watch(b"b", b"c").await.ok()).await;
+    hint(&mut hints).await;
+    kv.put(b"b", "1".into()).await.unwrap();
+    hint(&mut hints).await;
+}
+
+#[tokio::test]
+async fn w14_a_watch_ends_when_its_server_dies() {
+    let program = etcd_or_skip!("w14_a_watch_ends_when_its_server_dies");
+    let server = start(&program).await;
+    let kv = connect(&server).await;
+    let mut hints = kv.watch(b"b", b"c").await.unwrap();
+    hint(&mut hints).await;
+    server.process().kill();
+    let ended =
+        tokio::time::timeout(Duration::from_secs(15), hints.changed()).await.expect("a bounded end").unwrap_err();
+    assert_eq!(ended.kind, KvErrorKind::Unavailable, "{ended}");
+}
