@@ -8,8 +8,8 @@ use ha_kv::faulty::{FaultPlan, FaultyKv, Link};
 use ha_types::{Entropy, LeaderGuard, SeededEntropy};
 use leadership::{ElectionConfig, Elector, Leadership, LossReason};
 use oplog_core::{
-    ApplyError, BatchStorage, CaughtUp, ClaimError, EntryRef, NewEntry, OpenOptions, OrderedWriter, Replica, Seq,
-    StateMachine, Terminal, WriterConfig, WriterEnv,
+    ApplyError, BatchStorage, CaughtUp, ClaimError, EntryRef, LogError, NewEntry, OpenOptions, OrderedWriter, Replica,
+    Seq, StateMachine, Terminal, WriterConfig, WriterEnv,
 };
 use parking_lot::Mutex;
 use standby::{Observer, PromoteError, Standby, StandbyConfig, StandbyEnv, StandbyMetrics};
@@ -196,7 +196,10 @@ impl Life {
                 }
                 Err(refused) => {
                     world.note(match &refused.error {
-                        PromoteError::NotCaughtUp(_) => Situation::RefusedByStore,
+                        // A claim ends with the store's own error after a whole lease of silence (W16).
+                        PromoteError::NotCaughtUp(_) | PromoteError::Claim(ClaimError::Log(LogError::Store(_))) => {
+                            Situation::RefusedByStore
+                        }
                         PromoteError::NotLeader => Situation::RefusedWithoutLeadership,
                         PromoteError::Claim(ClaimError::Superseded(_)) => Situation::RefusedSuperseded,
                         other => panic!("seed {}: {other}", world.seed),
