@@ -42,7 +42,7 @@ calls! {
         batch_remove(BatchRemoveRequest) -> BatchRemoveReply, Change;
     }
     admin_client {
-        step_down(StepDownRequest) -> StepDownReply, Change;
+        step_down(StepDownRequest) -> StepDownReply, Order;
         set_policy(SetPolicyRequest) -> SetPolicyReply, Change;
         status(StatusRequest) -> StatusReply, Read;
     }

@@ -15,8 +15,10 @@ use super::{CallError, Client};
 pub(super) enum Kind {
     /// It changes nothing: a cut call is asked again.
     Read,
-    /// It may change something: a cut call is reported.
+    /// It may change something: a cut call is reported; one that certainly changed nothing is asked again.
     Change,
+    /// It is meant for the node that it reaches: it is never asked again once it was answered.
+    Order,
 }
 
 /// How one attempt ended.
@@ -37,6 +39,8 @@ enum Attempt<R> {
 
 /// Pause after every endpoint was asked in vain.
 const ROUND_PAUSE: Duration = Duration::from_millis(50);
+/// Pause after an answer that nothing was applied.
+const NOT_APPLIED_PAUSE: Duration = Duration::from_millis(20);
 
 impl Client {
     /// Sends `request` to the leader, wherever it is.
@@ -155,8 +159,10 @@ fn judge<R>(kind: Kind, target: &str, status: &Status) -> Attempt<R> {
                 Attempt::Later { pause: Duration::from_millis(detail.retry_after_ms.max(1)), detail }
             }
             ErrorCode::Unknown => Attempt::Failed(CallError::Unknown(format!("{target}: {}", detail.message))),
+            // The node's log closed or ended under the call; it soon admits again or names the next leader.
+            ErrorCode::NotApplied if kind != Kind::Order => Attempt::Later { pause: NOT_APPLIED_PAUSE, detail },
             // A server that failed in the middle knows no more than we do.
-            ErrorCode::Internal if kind == Kind::Change => {
+            ErrorCode::Internal if kind != Kind::Read => {
                 Attempt::Failed(CallError::Unknown(format!("{target}: {}", detail.message)))
             }
             _ => Attempt::Failed(CallError::Refused(detail)),

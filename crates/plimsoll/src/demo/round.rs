@@ -15,7 +15,7 @@ use super::evidence::judge_round;
 use super::judge;
 use super::report::RoundReport;
 use super::takeover::{leader_of, take_over};
-use crate::client::Client;
+use crate::client::{CallError, Client};
 
 /// Most time for anything that takes a moment when all is well.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
@@ -114,16 +114,27 @@ async fn wait_for(
     }
 }
 
-/// Mounts a segment and waits until that is durable.
+/// Mounts a segment and waits until that is durable. A primary that ends on a busy machine may leave it open whether the mount
+/// is in the log; then another segment is mounted in its stead.
 pub(super) async fn mount(client: &Client, name: &str) -> Result<()> {
-    let request = MountSegmentRequest {
-        segment_id: name.into(),
-        // An endpoint of its own, so that addresses of segments have nothing to do with each other.
-        endpoint: format!("demo-{name}:1"),
-        base: 0,
-        size: SEGMENT_BYTES,
-    };
-    let reply = client.mount_segment(request).await.with_context(|| format!("segment {name} cannot be mounted"))?;
-    ensure!(reply.durability() == Durability::Durable, "a mount was not answered as durable");
-    Ok(())
+    let deadline = Instant::now() + PATIENCE;
+    for attempt in 0_u32.. {
+        let name = if attempt == 0 { name.to_owned() } else { format!("{name}-{attempt}") };
+        let request = MountSegmentRequest {
+            segment_id: name.clone(),
+            // An endpoint of its own, so that addresses of segments have nothing to do with each other.
+            endpoint: format!("demo-{name}:1"),
+            base: 0,
+            size: SEGMENT_BYTES,
+        };
+        match client.mount_segment(request).await {
+            Ok(reply) => {
+                ensure!(reply.durability() == Durability::Durable, "a mount was not answered as durable");
+                return Ok(());
+            }
+            Err(CallError::Unknown(_)) if Instant::now() < deadline => {}
+            Err(error) => return Err(error).with_context(|| format!("segment {name} cannot be mounted")),
+        }
+    }
+    unreachable!("names do not run out")
 }

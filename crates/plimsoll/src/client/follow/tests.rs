@@ -29,7 +29,10 @@ impl AdminService for Told {
         }
     }
     async fn set_policy(&self, _: Request<SetPolicyRequest>) -> Result<Response<SetPolicyReply>, Status> {
-        Err(Status::unimplemented(""))
+        match (self.answer)(self.calls.fetch_add(1, Ordering::SeqCst)) {
+            Some(detail) => Err(detail.into()),
+            None => Ok(Response::new(SetPolicyReply::default())),
+        }
     }
     async fn status(&self, _: Request<StatusRequest>) -> Result<Response<StatusReply>, Status> {
         Err(Status::unimplemented(""))
@@ -100,7 +103,7 @@ async fn retry_after_is_waited_for_but_not_past_the_timeout() {
 }
 
 #[tokio::test]
-async fn unknown_and_not_applied_are_reported_and_never_sent_again() {
+async fn an_order_that_was_answered_is_reported_and_never_sent_again() {
     for (code, is_unknown) in
         [(ErrorCode::Unknown, true), (ErrorCode::NotApplied, false), (ErrorCode::NoAvailableSpace, false)]
     {
@@ -109,6 +112,23 @@ async fn unknown_and_not_applied_are_reported_and_never_sent_again() {
         assert_eq!((matches!(error, CallError::Unknown(_)), error.code()), (is_unknown, Some(code)));
         assert_eq!(calls.load(Ordering::SeqCst), 1);
     }
+}
+
+#[tokio::test]
+async fn a_change_that_was_not_applied_is_asked_again_and_an_unknown_one_never() {
+    let (address, calls) = server(|n| (n < 2).then(|| detail(ErrorCode::NotApplied, "", 0))).await;
+    client(&[&address], 5_000).set_policy(SetPolicyRequest::default()).await.unwrap();
+    assert_eq!(calls.load(Ordering::SeqCst), 3);
+
+    let (address, calls) = server(|_| Some(detail(ErrorCode::NotApplied, "", 0))).await;
+    let error = client(&[&address], 300).set_policy(SetPolicyRequest::default()).await.unwrap_err();
+    assert_eq!(error.code(), Some(ErrorCode::NotApplied), "{error}");
+    assert!(calls.load(Ordering::SeqCst) > 1);
+
+    let (address, calls) = server(|_| Some(detail(ErrorCode::Unknown, "", 0))).await;
+    let error = client(&[&address], 5_000).set_policy(SetPolicyRequest::default()).await.unwrap_err();
+    assert!(matches!(error, CallError::Unknown(_)), "{error}");
+    assert_eq!(calls.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test]
