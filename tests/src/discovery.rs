@@ -33,6 +33,29 @@ pub fn etcds(test: &str) -> Vec<EtcdProgram> {
     found
 }
 
+/// A Redis server with the `redis-cli` beside it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RedisProgram {
+    /// The server.
+    pub server: PathBuf,
+    /// Its command line client.
+    pub cli: PathBuf,
+}
+
+/// The Redis that tests run on: `PLIMSOLL_REDIS_BIN`, or else `redis-server` on `PATH`. Without one the test is announced as skipped.
+#[must_use]
+pub fn redis(test: &str) -> Option<RedisProgram> {
+    let named = std::env::var_os("PLIMSOLL_REDIS_BIN").map(PathBuf::from).filter(|p| p.is_file());
+    let found = named.or_else(|| on_path("redis-server")).and_then(|server| {
+        let beside = server.parent().map(|folder| folder.join("redis-cli")).filter(|p| p.is_file());
+        Some(RedisProgram { cli: beside.or_else(|| on_path("redis-cli"))?, server })
+    });
+    if found.is_none() {
+        missing("redis", test);
+    }
+    found
+}
+
 fn candidates() -> Vec<EtcdProgram> {
     let named = ["PLIMSOLL_ETCD_BIN", "PLIMSOLL_ETCD_35", "PLIMSOLL_ETCD_OLD_BIN"];
     let named = named.into_iter().filter_map(std::env::var_os).map(PathBuf::from).filter(|p| p.is_file());

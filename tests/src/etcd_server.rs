@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -55,6 +56,14 @@ pub struct EtcdServer {
     scheme: &'static str,
     tls_arguments: Vec<String>,
     folder: tempfile::TempDir,
+    launch: Launch,
+}
+
+/// What a member is started with, besides its options.
+#[derive(Debug)]
+struct Launch {
+    name: String,
+    initial_cluster: String,
 }
 
 impl EtcdServer {
@@ -83,24 +92,20 @@ impl EtcdServer {
         initial_cluster: &str,
     ) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("plimsoll-etcd-").tempdir().context("no data directory")?;
-        let log = File::create(folder.path().join("log")).context("no log file")?;
-        let scheme = if options.tls.is_some() { "https" } else { "http" };
-        let (client, peer) = (format!("{scheme}://{}", addresses.client), format!("http://{}", addresses.peer));
-        let mut command = Command::new(&program.etcd);
-        command
-            .args(["--name", name, "--logger", "zap", "--log-level", "warn", "--data-dir"])
-            .arg(folder.path().join("data"))
-            .args(["--listen-client-urls", &client, "--advertise-client-urls", &client])
-            .args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer])
-            .args(["--listen-metrics-urls", &format!("http://{}", addresses.metrics)])
-            .args(["--initial-cluster", initial_cluster, "--initial-cluster-token", initial_cluster])
-            .args(flags(options))
-            .stdin(Stdio::null())
-            .stdout(log.try_clone().context("no second handle of the log")?)
-            .stderr(log);
-        let process = ProcessGuard::start(&mut command)?;
+        let launch = Launch { name: name.to_owned(), initial_cluster: initial_cluster.to_owned() };
+        let (process, scheme) = launch.start(program, options, addresses, folder.path())?;
         let tls_arguments = options.tls.map(ctl_tls_arguments).unwrap_or_default();
-        Ok(Self { process, program: program.clone(), addresses, scheme, tls_arguments, folder })
+        Ok(Self { process, program: program.clone(), addresses, scheme, tls_arguments, folder, launch })
+    }
+
+    /// Kills it and starts it again on the same data and addresses with other options, and waits until it answers.
+    ///
+    /// # Errors
+    /// If it does not start.
+    pub async fn restart(&mut self, options: EtcdServerOptions<'_>) -> Result<()> {
+        self.process.kill();
+        (self.process, self.scheme) = self.launch.start(&self.program, options, self.addresses, self.folder.path())?;
+        self.wait_healthy().await
     }
 
     pub(crate) async fn wait_healthy(&self) -> Result<()> {
@@ -199,6 +204,34 @@ impl EtcdServer {
         let log = std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
         let lines: Vec<&str> = log.lines().collect();
         lines[lines.len().saturating_sub(LOG_LINES_SHOWN)..].join("\n")
+    }
+}
+
+impl Launch {
+    fn start(
+        &self,
+        program: &EtcdProgram,
+        options: EtcdServerOptions<'_>,
+        addresses: MemberAddresses,
+        folder: &Path,
+    ) -> Result<(ProcessGuard, &'static str)> {
+        let Self { name, initial_cluster } = self;
+        let log = File::options().create(true).append(true).open(folder.join("log")).context("no log file")?;
+        let scheme = if options.tls.is_some() { "https" } else { "http" };
+        let (client, peer) = (format!("{scheme}://{}", addresses.client), format!("http://{}", addresses.peer));
+        let mut command = Command::new(&program.etcd);
+        command
+            .args(["--name", name, "--logger", "zap", "--log-level", "warn", "--data-dir"])
+            .arg(folder.join("data"))
+            .args(["--listen-client-urls", &client, "--advertise-client-urls", &client])
+            .args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer])
+            .args(["--listen-metrics-urls", &format!("http://{}", addresses.metrics)])
+            .args(["--initial-cluster", initial_cluster, "--initial-cluster-token", initial_cluster])
+            .args(flags(options))
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().context("no second handle of the log")?)
+            .stderr(log);
+        Ok((ProcessGuard::start(&mut command)?, scheme))
     }
 }
 

@@ -3,13 +3,13 @@
 use std::time::{Duration, Instant};
 
 /// What a loaded two-core machine may take.
-const GENEROUS: Duration = Duration::from_secs(20);
+const GENEROUS: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Asks until the answer is `Some`.
 ///
 /// # Panics
-/// If it is not within 20 s; the message says `what` was waited for.
+/// If it is not within 30 s; the message says `what` was waited for.
 pub async fn eventually<T>(what: &str, ask: impl AsyncFnMut() -> Option<T>) -> T {
     eventually_within(GENEROUS, what, ask).await
 }

@@ -8,7 +8,7 @@ use clap::{Parser, ValueEnum};
 
 use crate::cargo;
 use crate::ci::target;
-use crate::servers::{Found, PrivateEtcd, Server};
+use crate::servers::{Found, PrivateEtcd, PrivateRedis, Server};
 
 #[derive(Parser)]
 pub(crate) struct Args {
@@ -21,12 +21,22 @@ pub(crate) struct Args {
     /// One JSON object a line
     #[arg(long)]
     json: bool,
+    /// One part of the suite `writer`: memory, sqlite, etcd, redis, or waiting
+    #[arg(long, value_name = "PART", value_parser = WRITER_PARTS)]
+    only: Option<String>,
 }
+
+/// The parts of the suite `writer`.
+const WRITER_PARTS: [&str; 5] = ["memory", "sqlite", "etcd", "redis", "waiting"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Suite {
-    /// Batch records against a memcpy
+    /// Batch records against a memcpy, and against Mooncake's JSON
     Codec,
+    /// Batch records raw and compressed: bytes, time, and the writer with both
+    Compression,
+    /// Batch records against the per-entry layout, in throughput and space
+    Layout,
     /// The ordered writer against a bare loop of transactions
     Writer,
     /// Replay of a million puts, and bytes an object
@@ -41,17 +51,37 @@ enum Suite {
 pub(crate) fn run(root: &Path, args: &Args) -> Result<bool> {
     let found = Found::look(root);
     let suites: &[Suite] = if args.suites.is_empty() { Suite::value_variants() } else { &args.suites };
+    let one_part = args.only.is_none() || suites == [Suite::Writer];
+    ensure!(one_part, "--only picks a part of the suite `writer`; name that suite, and no other");
     let mut held = true;
     for suite in suites {
         held &= match suite {
-            Suite::Codec => measure(cargo_bench(root, "oplog-core", "codec"), args)?,
-            Suite::Writer => writer(root, args, &found)?,
+            Suite::Codec => {
+                let mut command = cargo_bench(root, "oplog-core", "codec");
+                command.args(["--features", "legacy,mooncake,test-kit"]);
+                measure(command, args)?
+            }
+            Suite::Compression => on_servers(root, args, &found, "compression", "test-kit,zstd", &[Server::Etcd])?,
+            Suite::Layout => {
+                on_servers(root, args, &found, "layout", "legacy,test-kit", &[Server::Etcd, Server::Redis])?
+            }
+            Suite::Writer => on_servers(root, args, &found, "writer", "", servers_of(args.only.as_deref()))?,
             Suite::Replay => measure(cargo_bench(root, "master", "replay"), args)?,
             Suite::Promote => measure(cargo_bench(root, "master", "promote"), args)?,
             Suite::Demo => demo(root, args, &found)?,
         };
     }
     Ok(held)
+}
+
+/// The servers of the suite `writer`, or of one part of it.
+fn servers_of(part: Option<&str>) -> &'static [Server] {
+    match part {
+        None => &[Server::Etcd, Server::Redis],
+        Some("etcd") => &[Server::Etcd],
+        Some("redis") => &[Server::Redis],
+        Some(_) => &[],
+    }
 }
 
 fn flags(args: &Args) -> impl Iterator<Item = &'static str> {
@@ -69,20 +99,33 @@ fn measure(mut command: Command, args: &Args) -> Result<bool> {
     Ok(status.success())
 }
 
-fn writer(root: &Path, args: &Args, found: &Found) -> Result<bool> {
-    let etcd = etcd_or_word(root, found)?;
-    let mut command = cargo_bench(root, "oplog-core", "writer");
+/// A bench of `oplog-core` beside private servers of those that are wanted and installed.
+fn on_servers(root: &Path, args: &Args, found: &Found, bench: &str, features: &str, wanted: &[Server]) -> Result<bool> {
+    let mut command = cargo_bench(root, "oplog-core", bench);
+    let etcd = if wanted.contains(&Server::Etcd) { etcd_or_word(root, found)? } else { None };
+    let redis = if wanted.contains(&Server::Redis) { redis_or_word(root, found)? } else { None };
+    if !features.is_empty() {
+        command.args(["--features", features]);
+    }
+    if let Some(redis) = &redis {
+        command.args(["--features", "bench-redis"]).env("PLIMSOLL_REDIS_ENDPOINT", redis.endpoint());
+    }
     if let Some(etcd) = &etcd {
         command.args(["--features", "bench-etcd"]).envs(found.environment());
         command.env("PLIMSOLL_ETCD_ENDPOINT", format!("http://{}", etcd.endpoint()));
     }
-    measure(command, args)
+    let only = args.only.iter().flat_map(|part| ["--only", part]);
+    let status = command.arg("--").args(flags(args)).args(only).status().context("cargo bench does not start")?;
+    Ok(status.success())
 }
 
 fn demo(root: &Path, args: &Args, found: &Found) -> Result<bool> {
-    let etcd = etcd_or_word(root, found)?;
+    let (etcd, redis) = (etcd_or_word(root, found)?, redis_or_word(root, found)?);
     let mut build = cargo::command(root, "build");
     build.args(["--quiet", "--release", "--package", "plimsoll"]).envs(found.environment());
+    if redis.is_some() {
+        build.args(["--features", "redis"]);
+    }
     if etcd.is_some() {
         build.args(["--features", "etcd"]);
     }
@@ -98,9 +141,10 @@ fn demo(root: &Path, args: &Args, found: &Found) -> Result<bool> {
         Ok(demo.status().context("the demo does not start")?.success())
     };
     let mut held = run(&[])? & run(&["--graceful"])?;
-    if let Some(etcd) = &etcd {
-        let backend = format!("etcd://{}", etcd.endpoint());
-        held &= run(&["--backend", &backend])? & run(&["--backend", &backend, "--graceful"])?;
+    let etcd = etcd.as_ref().map(|etcd| format!("etcd://{}", etcd.endpoint()));
+    let redis = redis.as_ref().map(|redis| format!("redis://{}", redis.endpoint()));
+    for backend in etcd.iter().chain(&redis) {
+        held &= run(&["--backend", backend])? & run(&["--backend", backend, "--graceful"])?;
     }
     Ok(held)
 }
@@ -112,4 +156,13 @@ fn etcd_or_word(root: &Path, found: &Found) -> Result<Option<PrivateEtcd>> {
         return Ok(None);
     }
     PrivateEtcd::start(root, found).map(Some)
+}
+
+/// A private Redis, or a word on stderr that its rows will be missing.
+fn redis_or_word(root: &Path, found: &Found) -> Result<Option<PrivateRedis>> {
+    if found.path(Server::Redis).is_none() {
+        eprintln!("SKIPPED redis: run `cargo xtask servers` to have its rows measured");
+        return Ok(None);
+    }
+    PrivateRedis::start(root, found).map(Some)
 }

@@ -1,6 +1,7 @@
 //! Owns `cargo xtask ci`: which steps there are and in which order. It must not change anything in the tree, which its
 //! last step checks.
 
+mod features;
 mod outcome;
 mod report;
 mod runner;
@@ -12,13 +13,13 @@ use std::process::Command;
 use anyhow::{Context as _, Result, ensure};
 use clap::Parser;
 
-use crate::servers::{self, Found, PrivateEtcd, Server};
-use crate::{cargo, tidy, workspace};
+use crate::servers::{self, Found, PrivateEtcd, PrivateRedis, Server};
+use crate::{cargo, proof, tidy, workspace};
 use outcome::Outcome;
 use report::Report;
 
 /// The features that bring everything in: what the real-server tests need.
-pub(crate) const ALL_BACKENDS: &str = "plimsoll/etcd,plimsoll-tests/etcd";
+pub(crate) const ALL_BACKENDS: &str = "plimsoll/etcd,plimsoll/redis,plimsoll-tests/etcd,plimsoll-tests/redis";
 
 #[derive(Parser)]
 pub(crate) struct Args {
@@ -41,6 +42,7 @@ pub(crate) fn run(root: &Path, args: &Args) -> Result<bool> {
     let before = workspace::status(root)?;
     check_steps(root, &found, &mut report)?;
     test_steps(root, &found, &mut report);
+    proof_steps(root, &mut report);
     demo_steps(root, &found, &mut report);
     report.step("tree unchanged", || {
         let after = workspace::status(root)?;
@@ -73,11 +75,14 @@ fn check_steps(root: &Path, found: &Found, report: &mut Report) -> Result<()> {
             runner::run(check.args(["--package", &package]).env("PROTOC", "/nonexistent/protoc"))
         });
     }
+    for package in features::load(root)? {
+        report.step(&format!("{}, each feature alone", package.name), || package.check(root, found));
+    }
     Ok(())
 }
 
 fn test_steps(root: &Path, found: &Found, report: &mut Report) {
-    let needs = [Server::Etcd, Server::Protoc];
+    let needs = [Server::Etcd, Server::Protoc, Server::Redis];
     let complete = report.step_with("tests, all backends", found, &needs, || {
         let mut test = cargo::command(root, "test");
         test.args(["--workspace", "--no-fail-fast", "--features", ALL_BACKENDS]);
@@ -88,6 +93,21 @@ fn test_steps(root: &Path, found: &Found, report: &mut Report) {
             runner::test(cargo::command(root, "test").args(["--workspace", "--no-fail-fast"]))
         });
     }
+}
+
+fn proof_steps(root: &Path, report: &mut Report) {
+    report.step("proof model", || runner::run(&mut proof::model::command(root, false)));
+    report.step("schedules, clippy", || {
+        let mut clippy = proof::schedules::command(root, "clippy");
+        runner::run(clippy.args(["--all-targets", "--", "-D", "warnings"]))
+    });
+    report.step("proof schedules", || proof::schedules::prove(root, None)?.say(false).map(Outcome::of));
+    report.step("proof fuzz", || proof::fuzz::prove(root, None, proof::fuzz::SECONDS)?.say(false).map(Outcome::of));
+    report.step("fuzz targets, clippy", || {
+        let host = proof::fuzz::host()?;
+        let mut clippy = proof::fuzz::command(root, "clippy", &host);
+        runner::run(clippy.args(["--bins", "--", "-D", "warnings"]))
+    });
 }
 
 fn demo_steps(root: &Path, found: &Found, report: &mut Report) {
@@ -103,6 +123,11 @@ fn demo_steps(root: &Path, found: &Found, report: &mut Report) {
         let program = build_program(root, found, true)?;
         let etcd = PrivateEtcd::start(root, found)?;
         runner::run(Command::new(program).args(["demo", "--backend", &format!("etcd://{}", etcd.endpoint())]))
+    });
+    report.step_with("demo on redis", found, &[Server::Redis, Server::Protoc], || {
+        let program = build_program(root, found, true)?;
+        let redis = PrivateRedis::start(root, found)?;
+        runner::run(Command::new(program).args(["demo", "--backend", &format!("redis://{}", redis.endpoint())]))
     });
 }
 

@@ -1,10 +1,11 @@
-//! Owns the project's chores as one command line: `cargo xtask ci|fix|tidy|servers|bench`. It must not be needed to build
+//! Owns the project's chores as one command line: `cargo xtask ci|fix|tidy|servers|bench|proof`. It must not be needed to build
 //! or run anything of the product.
 
 mod bench;
 mod cargo;
 mod ci;
 mod fix;
+mod proof;
 mod servers;
 mod tidy;
 mod workspace;
@@ -33,6 +34,8 @@ enum Chore {
     Servers,
     /// Measures; the figures of docs/performance.md come from here
     Bench(bench::Args),
+    /// Proves what can be proven by looking at every case; docs/proofs.md says what
+    Proof(proof::Args),
 }
 
 fn main() -> ExitCode {
@@ -42,6 +45,7 @@ fn main() -> ExitCode {
         Chore::Tidy => tidy::run(&root),
         Chore::Servers => servers::run(&root),
         Chore::Bench(args) => bench::run(&root, &args),
+        Chore::Proof(args) => proof::run(&root, &args),
     });
     match result {
         Ok(true) => ExitCode::SUCCESS,

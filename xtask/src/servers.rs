@@ -5,6 +5,7 @@ mod debian;
 mod etcd_wheel;
 mod found;
 mod private_etcd;
+mod private_redis;
 
 use std::path::Path;
 
@@ -12,6 +13,7 @@ use anyhow::Result;
 
 pub(crate) use found::{Found, Server, on_path};
 pub(crate) use private_etcd::PrivateEtcd;
+pub(crate) use private_redis::PrivateRedis;
 
 use found::REQUIRED;
 

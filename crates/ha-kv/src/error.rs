@@ -26,7 +26,7 @@ pub enum ErrorClass {
 }
 
 /// What went wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KvErrorKind {
     /// The store could not be reached, or went away.
     Unavailable,

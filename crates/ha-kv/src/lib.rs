@@ -17,12 +17,18 @@ mod kv;
 mod lease;
 mod pair;
 mod range;
+#[cfg(feature = "test-kit")]
+pub mod test_kit;
 mod txn;
 mod watch;
 
 #[cfg(feature = "etcd")]
-pub use backend::etcd::{EtcdCredentials, EtcdIdentity, EtcdKv, EtcdOptions, EtcdTls, Secret};
+pub use backend::etcd::{EtcdCredentials, EtcdIdentity, EtcdKv, EtcdOptions, EtcdTls};
 pub use backend::memory::MemoryKv;
+#[cfg(feature = "redis")]
+pub use backend::redis::{RedisCredentials, RedisIdentity, RedisKv, RedisOptions, RedisServers, RedisTls};
+#[cfg(any(feature = "etcd", feature = "redis"))]
+pub use backend::secret::Secret;
 #[cfg(feature = "sqlite")]
 pub use backend::sqlite::{SqliteKv, SqliteOptions};
 pub use capabilities::{Capabilities, DurableAck};

@@ -2,11 +2,16 @@
 
 use std::time::Duration;
 
+use crate::Policy;
+
 /// Settings of one node's master. What the whole cluster must agree on is not here but in [`Policy`](crate::Policy).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MasterConfig {
     /// How much longer than promised a range is kept from others, for clocks that run at different rates.
     pub clock_margin: Duration,
+    /// For how long the first primary after Mooncake hands out no space in segments that its clients may still be using. The
+    /// operator may know that they stopped earlier.
+    pub after_mooncake: Duration,
     /// The largest object, in bytes.
     pub max_object_bytes: u64,
     /// The most replicas of one object, at most [`MasterConfig::MOST_REPLICAS`].
@@ -48,6 +53,9 @@ impl MasterConfig {
         if self.max_object_bytes == 0 || self.max_object_bytes > 1 << 62 {
             return Err(format!("max_object_bytes is {}; give 1 to {}", self.max_object_bytes, 1_u64 << 62));
         }
+        if self.after_mooncake > Duration::from_millis(Policy::LONGEST_MS) {
+            return Err(format!("after_mooncake is {:?}; give at most an hour", self.after_mooncake));
+        }
         if self.clock_margin > Duration::from_secs(60) {
             return Err(format!("clock_margin is {:?}; give at most 60s", self.clock_margin));
         }
@@ -59,6 +67,7 @@ impl Default for MasterConfig {
     fn default() -> Self {
         Self {
             clock_margin: Duration::from_millis(100),
+            after_mooncake: Duration::from_millis(Policy::AFTER_MOONCAKE_MS),
             max_object_bytes: 1 << 40,
             max_replicas: 8,
             max_running_puts: 1 << 20,

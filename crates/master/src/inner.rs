@@ -102,6 +102,12 @@ impl Inner {
         self.writer.ready().await.map_err(|e| self.not_admitted(e))
     }
 
+    /// The same for one of many entries of a call, so that others need not wait behind all of them.
+    pub(crate) async fn bulk_admission(&self) -> Result<Reservation, MasterError> {
+        locks::assert_none_held();
+        self.writer.ready_bulk().await.map_err(|e| self.not_admitted(e))
+    }
+
     fn not_admitted(&self, error: ReserveError) -> MasterError {
         if let Err(closed) = self.gate.check() {
             return closed;

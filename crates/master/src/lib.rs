@@ -14,6 +14,8 @@ mod grants;
 mod inner;
 mod locks;
 mod master;
+#[cfg(feature = "mooncake")]
+pub mod mooncake;
 mod payload;
 mod policy;
 mod promise;
@@ -35,3 +37,5 @@ pub use request::{MountSegment, PutStart};
 pub use serve_env::{ServeEnv, ServeFailed};
 pub use serving::Serving;
 pub use state::{Contents, MasterState, ObjectContents, SegmentContents};
+#[cfg(feature = "mooncake")]
+pub use state::{MooncakeContents, MooncakeSegment};

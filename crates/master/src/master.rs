@@ -114,7 +114,16 @@ impl Inner {
         let now = clock.now();
         let (policy, quarantine_ms) = {
             let policy = state.policy.read();
-            (policy.in_force(), policy.longest_quarantine_ms())
+            let logged = policy.longest_quarantine_ms();
+            let after_mooncake = u64::try_from(config.after_mooncake.as_millis()).unwrap_or(u64::MAX);
+            let span = policy.in_force().span_ms();
+            let longest = match (policy.is_imported(), claim.from_mooncake) {
+                // The operator's word stands in for what the log cannot know, and for nothing else.
+                (true, _) => after_mooncake.max(span),
+                (false, true) => after_mooncake.max(logged),
+                (false, false) => logged,
+            };
+            (policy.in_force(), longest)
         };
         let quarantine = ttl + Duration::from_millis(quarantine_ms) + config.clock_margin;
         let quarantine_until = claim.claimed_at.saturating_add(quarantine);

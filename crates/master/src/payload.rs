@@ -26,6 +26,12 @@ pub(crate) struct PayloadError {
     reason: String,
 }
 
+/// Whether a payload begins as every payload of ours does.
+#[cfg(feature = "mooncake")]
+pub(crate) fn begins_as_ours(payload: &[u8]) -> bool {
+    payload.first() == Some(&VERSION)
+}
+
 /// One replica as an entry names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub(crate) struct ReplicaRecord<'a> {
@@ -120,6 +126,7 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Of an object that its writer named: objects written before incarnations existed are none of ours.
     #[inline(always)]
     fn incarnation(&mut self) -> Result<ObjectIncarnation, PayloadError> {
         let bytes = self.bytes16("incarnation")?;
@@ -236,7 +243,11 @@ pub(crate) fn encode_incarnation(incarnation: ObjectIncarnation) -> [u8; 17] {
 
 pub(crate) fn decode_incarnation(op: OpType, payload: &[u8]) -> Result<ObjectIncarnation, PayloadError> {
     let mut reader = Reader::open(op, payload)?;
-    let incarnation = reader.incarnation()?;
+    // A removal may be about an object that was written before incarnations existed; a put that was taken back may not.
+    let incarnation = match op {
+        OpType::Remove => ObjectIncarnation::from_bytes(*reader.bytes16("incarnation")?),
+        _ => reader.incarnation()?,
+    };
     reader.end()?;
     Ok(incarnation)
 }

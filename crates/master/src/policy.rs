@@ -19,6 +19,9 @@ pub struct Policy {
 impl Policy {
     /// What holds while the log has no POLICY entry. Part of the format: a later version must not change it.
     pub const INITIAL: Self = Self { put_grant_ms: 2_000, default_lease_ms: 5_000, longest_lease_ms: 30_000 };
+    /// For how long clients of a primary of Mooncake's may use what it granted them, in milliseconds: how long the first primary
+    /// of ours waits, unless the operator knows better.
+    pub const AFTER_MOONCAKE_MS: u64 = 600_000;
     /// The shortest of any of the times, in milliseconds.
     pub const SHORTEST_MS: u64 = 10;
     /// The longest of any of the times, in milliseconds: an hour.

@@ -1,8 +1,14 @@
 //! Owns the state that standby and primary share: a fold of the log, with room beside it for what only a primary knows.
 
+#[cfg(feature = "mooncake")]
+mod adoption;
 mod apply;
 mod arena;
 mod contents;
+#[cfg(feature = "mooncake")]
+mod import;
+#[cfg(feature = "mooncake")]
+mod imported;
 mod key_bytes;
 mod object;
 mod policy;
@@ -17,8 +23,12 @@ use oplog_core::{ApplyError, EntryRef, StateMachine};
 use parking_lot::RwLock;
 
 pub use contents::{Contents, ObjectContents, SegmentContents};
+#[cfg(feature = "mooncake")]
+pub use imported::{MooncakeContents, MooncakeSegment};
 
 pub(crate) use arena::Arena;
+#[cfg(feature = "mooncake")]
+pub(crate) use imported::Imported;
 pub(crate) use key_bytes::KeyBytes;
 pub(crate) use object::{Object, Replica, Replicas, ServingPart, ServingTerm};
 pub(crate) use policy::PolicyInForce;
@@ -64,6 +74,14 @@ impl MasterState {
         contents::of_object(self, tenant, key)
     }
 
+    /// What the log says in Mooncake's words and ours have no place for, in a form that can be compared. Takes a pass over all
+    /// objects: for tests and audits.
+    #[cfg(feature = "mooncake")]
+    #[must_use]
+    pub fn mooncake_contents(&self) -> MooncakeContents {
+        imported::contents_of(self)
+    }
+
     /// Whether a segment of that id ever occurred in the log.
     #[must_use]
     pub fn knows_segment(&self, segment: &SegmentId) -> bool {
@@ -78,5 +96,11 @@ impl StateMachine for MasterState {
 
     fn apply(&mut self, entry: EntryRef<'_>) -> Result<(), ApplyError> {
         apply::apply(self, &entry)
+    }
+
+    fn pass_hole(&mut self, through: Seq) -> Result<(), ApplyError> {
+        // What the missing entries said is lost; the next one is checked against what is known, as every entry is.
+        self.last_applied = through;
+        Ok(())
     }
 }

@@ -77,3 +77,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     println!("the log: {}", log.require_prefix().await?);
     Ok(())
 }
+
+#[cfg(test)]
+#[test]
+fn runs() {
+    main().unwrap();
+}

@@ -13,6 +13,9 @@ pub struct Claim {
     pub owner: Owner,
     /// When it was confirmed, by the claimant's monotonic clock.
     pub claimed_at: MonoTime,
+    /// Whether this claim took the log over from Mooncake, whose grants and leases nobody of ours knows: the first quarantine is
+    /// longer then (design §3.4).
+    pub from_mooncake: bool,
 }
 
 /// A state that equals the log, and the log that is claimed.

@@ -4,11 +4,16 @@ mod claimant;
 #[cfg(test)]
 mod model;
 mod silence;
-mod verdict;
+#[cfg(feature = "mooncake")]
+mod take_over;
+mod take_over_refused;
+pub(crate) mod verdict;
 
 use std::time::Duration;
 
 use ha_types::{Clock, Entropy, LeaderGuard};
+
+pub use self::take_over_refused::TakeOverRefused;
 
 use self::claimant::Claimant;
 use crate::{BatchStorage, CaughtUp, DurablePrefix, LogError, Replica, StateMachine};
@@ -23,6 +28,9 @@ pub enum ClaimError {
     /// A higher epoch claimed the log: give up leadership.
     #[error("the log was claimed by epoch {} owner {}", .0.epoch, .0.owner)]
     Superseded(DurablePrefix),
+    /// The log is Mooncake's and was not taken over; the replica can follow on.
+    #[error("the log was not taken over: {0}")]
+    TakeOver(#[from] TakeOverRefused),
     /// The log could not be read for good, or is wrong. A fault makes the replica unhealthy.
     #[error(transparent)]
     Log(#[from] LogError),
@@ -44,6 +52,10 @@ pub struct ClaimFailed<S> {
 /// cannot be served; ask `guard`; swap the prefix for the same boundary under the next epoch and a fresh owner; check the batch
 /// again, catch up to the now frozen prefix, and see that both are equal. A batch that an older writer commits before the swap
 /// makes the swap fail, is caught up with, and the log is claimed again: it is never lost.
+///
+/// A log that Mooncake writes is claimed by another transaction, and only if the storage permits it (feature `mooncake`,
+/// `docs/formats/mooncake.md`): that takes at least five seconds, in which the old primary is watched, unless it is said to have
+/// stopped. [`Claim::from_mooncake`](crate::Claim::from_mooncake) says so afterwards.
 ///
 /// Faults of the store that a retry or an operator can cure are retried while `guard` holds, with pauses that start at
 /// `retry_pause`, double up to 16 times that, and are shortened by up to half by `entropy`. A store that gives no answer at all

@@ -38,6 +38,18 @@ pub enum FaultKind {
     Machine,
     /// There is state of another log, or of this one without its durable prefix.
     ForeignState,
+    /// An entry of the legacy log cannot be decoded.
+    LegacyUndecodable,
+    /// An entry of the legacy log is absent although a later one is there, or its `latest` is at or above it.
+    LegacyGap,
+    /// The legacy log's `latest` is absent beside entries, or is no number.
+    LegacyLatest,
+    /// The legacy log's first entries are gone, and no snapshot of ours holds what they said.
+    LegacyStartGone,
+    /// A legacy entry's `key_sequence_id` is not above the one before it of the same key.
+    LegacyKeySequence,
+    /// A legacy entry lies above the base at which the log was cut over.
+    LegacyAboveBase,
 }
 
 impl FaultKind {
@@ -50,7 +62,9 @@ impl FaultKind {
             | Self::PrefixRegressed
             | Self::AppliedAbovePrefix
             | Self::BatchMissing
-            | Self::SequenceGap => true,
+            | Self::SequenceGap
+            | Self::LegacyGap
+            | Self::LegacyLatest => true,
             Self::PrefixUndecodable
             | Self::BatchUndecodable
             | Self::StrayKey
@@ -60,7 +74,11 @@ impl FaultKind {
             | Self::BaseNotHeld
             | Self::Apply
             | Self::Machine
-            | Self::ForeignState => false,
+            | Self::ForeignState
+            | Self::LegacyUndecodable
+            | Self::LegacyStartGone
+            | Self::LegacyKeySequence
+            | Self::LegacyAboveBase => false,
         }
     }
 
@@ -83,6 +101,12 @@ impl FaultKind {
             Self::Apply => "apply",
             Self::Machine => "machine",
             Self::ForeignState => "foreign_state",
+            Self::LegacyUndecodable => "legacy_undecodable",
+            Self::LegacyGap => "legacy_gap",
+            Self::LegacyLatest => "legacy_latest",
+            Self::LegacyStartGone => "legacy_start_gone",
+            Self::LegacyKeySequence => "legacy_key_sequence",
+            Self::LegacyAboveBase => "legacy_above_base",
         }
     }
 
@@ -105,6 +129,13 @@ impl FaultKind {
             Self::BaseNotHeld => "start from a state that holds what is below it",
             Self::Apply | Self::Machine => "use the version that wrote the entry, and restart this node",
             Self::ForeignState => "name another cluster id, or restore what belongs to it",
+            Self::LegacyUndecodable | Self::LegacyKeySequence => {
+                "find out what wrote it, and restore the entry or the store from a backup"
+            }
+            Self::LegacyGap => "restore the entry, or accept its loss in words",
+            Self::LegacyLatest => "set it to the last entry that counts, or name that entry",
+            Self::LegacyStartGone => "restore the entries from a backup, or use another cluster id",
+            Self::LegacyAboveBase => "stop the old primary that still writes; what it writes is not in the log",
         }
     }
 }

@@ -19,6 +19,8 @@ const ID_DIGITS: usize = 20;
 /// {root}/{cluster}/{sequence, 20 digits}             an entry of the legacy log
 /// {root}/{cluster}/latest                            the legacy log's latest sequence
 /// {root}/{cluster}/snapshot/{id}/sequence_id         a legacy snapshot's sequence
+/// {root}/{cluster}/producer_view                     which of Mooncake's primaries may write its batches
+/// mooncake-store/{cluster}/master_view               the election key of the original, whatever the root
 /// /plimsoll/{cluster}/leader                         the leader's lease key
 /// /plimsoll/{cluster}/snapshots/{id}                 the snapshot catalogue
 /// ```
@@ -26,6 +28,7 @@ const ID_DIGITS: usize = 20;
 pub struct LogKeys {
     base: String,
     own: String,
+    cluster: ClusterId,
 }
 
 /// What a key below a cluster's part of the root is.
@@ -41,6 +44,8 @@ pub enum LogKey {
     LegacyLatest,
     /// Something of a legacy snapshot.
     LegacySnapshot,
+    /// Which of Mooncake's primaries may write its batches.
+    ProducerView,
     /// Nothing that belongs to a log of ours or a legacy log.
     Unknown,
 }
@@ -99,7 +104,11 @@ impl LogKeys {
     }
 
     fn below(root: &str, cluster: &ClusterId) -> Self {
-        Self { base: format!("{root}/{cluster}/"), own: format!("{}/{cluster}/", Self::OWN_ROOT) }
+        Self {
+            base: format!("{root}/{cluster}/"),
+            own: format!("{}/{cluster}/", Self::OWN_ROOT),
+            cluster: cluster.clone(),
+        }
     }
 
     /// The durable prefix.
@@ -142,6 +151,49 @@ impl LogKeys {
         format!("{}latest", self.base).into()
     }
 
+    /// One entry of the legacy log.
+    #[must_use]
+    pub fn legacy_entry(&self, seq: Seq) -> Bytes {
+        format!("{}{:0ID_DIGITS$}", self.base, seq.get()).into()
+    }
+
+    /// The legacy entries with `after < seq <= through`, as first key and the key after the last. Other keys may lie between
+    /// them: whoever scans asks [`Self::legacy_seq`].
+    #[must_use]
+    pub fn legacy_range(&self, after: Seq, through: Seq) -> (Bytes, Bytes) {
+        let end = match through.next() {
+            Some(next) => self.legacy_entry(next),
+            // `:` is the byte after `9`.
+            None => format!("{}:", self.base).into(),
+        };
+        (after.next().map_or_else(|| end.clone(), |first| self.legacy_entry(first)), end)
+    }
+
+    /// The sequence of the legacy entry under `key`: `None` unless the key is of this cluster and ends in exactly 20 digits that
+    /// fit a u64.
+    #[must_use]
+    pub fn legacy_seq(&self, key: &[u8]) -> Option<Seq> {
+        key.strip_prefix(self.base.as_bytes()).and_then(parse_id).map(Seq::new)
+    }
+
+    /// Everything of the legacy log's snapshots, as first key and the key after the last.
+    #[must_use]
+    pub fn legacy_snapshots(&self) -> (Bytes, Bytes) {
+        subtree(&format!("{}snapshot/", self.base))
+    }
+
+    /// The key under which the original's primary is elected. It does not lie below the log's root.
+    #[must_use]
+    pub fn old_master_view(&self) -> Bytes {
+        format!("mooncake-store/{}/master_view", self.cluster).into()
+    }
+
+    /// Which of Mooncake's primaries may write its batches.
+    #[must_use]
+    pub fn producer_view(&self) -> Bytes {
+        format!("{}producer_view", self.base).into()
+    }
+
     /// The leader's key.
     #[must_use]
     pub fn leader(&self) -> Bytes {
@@ -173,6 +225,7 @@ impl LogKeys {
         match rest {
             b"durable_prefix" => LogKey::DurablePrefix,
             b"latest" => LogKey::LegacyLatest,
+            b"producer_view" => LogKey::ProducerView,
             _ if rest.starts_with(b"snapshot/") => LogKey::LegacySnapshot,
             _ => {
                 let batch = rest.strip_prefix(b"batches/").and_then(parse_id).map(|id| LogKey::Batch(BatchId::new(id)));

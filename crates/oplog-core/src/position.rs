@@ -3,7 +3,7 @@
 use ha_types::{BatchId, Epoch, Seq};
 
 /// The end of what a reader has applied, with the chain that the next batch must name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Position {
     /// The last batch applied; zero before the first.
     pub batch_id: BatchId,

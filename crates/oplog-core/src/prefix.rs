@@ -15,7 +15,7 @@ pub use error::PrefixError;
 ///
 /// Every entry in `[1, last_seq]` is durable and safe to apply and to promote from. Each number of successive prefixes of
 /// one log is non-decreasing; a rise of the epoch fences every older writer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DurablePrefix {
     /// How often the log was claimed. Zero: never.
     pub epoch: Epoch,
@@ -56,10 +56,16 @@ impl DurablePrefix {
 
     /// Reads exactly the canonical line: these fields, this order, no sign, no leading zero, lower-case hex, no newline.
     ///
+    /// A prefix that starts with `{` is Mooncake's. With the feature `mooncake` it reads as epoch 0; [`Self::encode`] does not give
+    /// its bytes again, so no compare against it can hold but that of a take-over. Without the feature it is refused by that name.
+    ///
     /// # Errors
-    /// [`PrefixError`] names the field, its offset, what had to be there and what is. A prefix that starts with `{` is
-    /// Mooncake's and refused by that name.
+    /// [`PrefixError`] names the field, its offset, what had to be there and what is.
     pub fn decode(bytes: &[u8]) -> Result<Self, PrefixError> {
+        #[cfg(feature = "mooncake")]
+        if bytes.first() == Some(&crate::mooncake::PREFIX_START) {
+            return crate::mooncake::MooncakePrefix::decode(bytes).map(|prefix| prefix.boundary());
+        }
         let prefix = parse::line(bytes)?;
         prefix.check()?;
         Ok(prefix)
@@ -94,6 +100,12 @@ impl DurablePrefix {
             return Err(PrefixError::new("last_seq", 0, expected, self.last_seq));
         }
         Ok(())
+    }
+
+    /// Whether Mooncake wrote it: batches under epoch 0. Before its first batch a log of Mooncake's is as empty as one of ours.
+    #[must_use]
+    pub fn is_mooncakes(&self) -> bool {
+        self.epoch == Epoch::ZERO && self.batch_id != BatchId::ZERO
     }
 
     /// Whether both name the same safe boundary, whoever owns it.

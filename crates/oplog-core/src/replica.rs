@@ -1,8 +1,12 @@
 //! Owns a state machine with its place in the log; the only way to apply a batch. It reads no store.
 
-use ha_types::{BatchId, Seq};
+#[cfg(feature = "mooncake")]
+use bytes::Bytes;
+use ha_types::{BatchId, Epoch, Seq};
 
-use crate::record::BatchRef;
+#[cfg(feature = "mooncake")]
+use crate::record::{BatchRecord, Encoding};
+use crate::record::{BatchRef, Inflated, RecordError};
 use crate::{DurablePrefix, EntryRef, FaultKind, Position, ReplayFault, StateMachine};
 
 /// A state machine and where it stands: always at the end of a batch, or inside the next one after an entry that could not
@@ -11,6 +15,7 @@ use crate::{DurablePrefix, EntryRef, FaultKind, Position, ReplayFault, StateMach
 pub struct Replica<S> {
     machine: S,
     position: Position,
+    inflated: Inflated,
 }
 
 /// What one record brought.
@@ -35,7 +40,7 @@ pub struct RestoreError {
 impl<S: StateMachine> Replica<S> {
     /// A machine that has applied nothing. One that has is found out at its first batch.
     pub fn empty(machine: S) -> Self {
-        Self { machine, position: Position::default() }
+        Self { machine, position: Position::default(), inflated: Inflated::new() }
     }
 
     /// A machine restored at `position`.
@@ -44,7 +49,7 @@ impl<S: StateMachine> Replica<S> {
     /// [`RestoreError`] if the machine does not stand at `position.last_seq`.
     pub fn restored(machine: S, position: Position) -> Result<Self, RestoreError> {
         match machine.last_applied() {
-            seq if seq == position.last_seq => Ok(Self { machine, position }),
+            seq if seq == position.last_seq => Ok(Self { machine, position, inflated: Inflated::new() }),
             seq => Err(RestoreError { machine: seq, position: position.last_seq }),
         }
     }
@@ -83,25 +88,43 @@ impl<S: StateMachine> Replica<S> {
         record: &[u8],
         prefix: &DurablePrefix,
     ) -> Result<AppliedBatch, ReplayFault> {
-        let batch = BatchRef::decode(record).map_err(|e| ReplayFault::batch_undecodable(&short_key(id), &e))?;
-        self.check_place(id, &batch, prefix)?;
+        let undecodable = |e: RecordError| ReplayFault::batch_undecodable(&short_key(id), &e);
+        #[cfg(feature = "mooncake")]
+        if Encoding::of(record) == Encoding::MooncakeJson {
+            let batch = BatchRecord::decode(Bytes::copy_from_slice(record)).map_err(undecodable)?;
+            return self.apply_batch(id, &Joints::of_mooncakes(&batch), batch.entries(), prefix);
+        }
+        let mut inflated = std::mem::take(&mut self.inflated);
+        let decoded = BatchRef::decode_in(record, &mut inflated).map_err(undecodable);
+        let applied = decoded.and_then(|batch| self.apply_batch(id, &Joints::of(&batch), batch.entries(), prefix));
+        self.inflated = inflated;
+        applied
+    }
+
+    fn apply_batch<'b>(
+        &mut self,
+        id: BatchId,
+        batch: &Joints,
+        all: impl Iterator<Item = EntryRef<'b>>,
+        prefix: &DurablePrefix,
+    ) -> Result<AppliedBatch, ReplayFault> {
+        self.check_place(id, batch, prefix)?;
         let applied = self.machine.last_applied();
-        if applied < self.position.last_seq || applied > batch.last_seq() {
+        if applied < self.position.last_seq || applied > batch.last_seq {
             let expected = format!("a state machine at sequence {}", self.position.last_seq);
             return Err(self.fault(FaultKind::Machine, id, &expected, format!("one at {applied}")));
         }
         let mut entries = 0;
-        for entry in batch.entries().filter(|entry| entry.seq > applied) {
+        for entry in all.filter(|entry| entry.seq > applied) {
             self.apply_entry(id, entry)?;
             entries += 1;
         }
-        if self.machine.last_applied() != batch.last_seq() {
-            let expected = format!("a state machine at sequence {} after the batch", batch.last_seq());
+        if self.machine.last_applied() != batch.last_seq {
+            let expected = format!("a state machine at sequence {} after the batch", batch.last_seq);
             let found = format!("one at {}", self.machine.last_applied());
             return Err(self.fault(FaultKind::Machine, id, &expected, found));
         }
-        self.position =
-            Position { batch_id: id, last_seq: batch.last_seq(), epoch: batch.header().epoch, crc: batch.crc() };
+        self.position = Position { batch_id: id, last_seq: batch.last_seq, epoch: batch.epoch, crc: batch.crc };
         Ok(AppliedBatch { entries, position: self.position })
     }
 
@@ -120,33 +143,34 @@ impl<S: StateMachine> Replica<S> {
         Err(self.fault(FaultKind::Machine, id, "a state machine at the entry just applied", found).at(seq))
     }
 
-    fn check_place(&self, id: BatchId, batch: &BatchRef<'_>, prefix: &DurablePrefix) -> Result<(), ReplayFault> {
-        let header = batch.header();
+    fn check_place(&self, id: BatchId, batch: &Joints, prefix: &DurablePrefix) -> Result<(), ReplayFault> {
         let at = &self.position;
         let fault = |kind, expected: String, found: String| Err(self.fault(kind, id, &expected, found));
-        if header.batch_id != id {
-            let found = format!("the record of batch {}", header.batch_id);
+        if batch.batch_id != id {
+            let found = format!("the record of batch {}", batch.batch_id);
             return fault(FaultKind::WrongBatchId, format!("the record of batch {id}"), found);
         }
         if at.batch_id.next() != Some(id) {
             let expected = format!("the batch after {}", at.batch_id);
             return fault(FaultKind::BatchMissing, expected, format!("batch {id}"));
         }
-        if at.last_seq.next() != Some(header.first_seq) {
+        if at.last_seq.next() != Some(batch.first_seq) {
             let expected = format!("first_seq one above {}", at.last_seq);
             let kind = if id.get() == 1 { FaultKind::BaseNotHeld } else { FaultKind::SequenceGap };
-            return fault(kind, expected, format!("first_seq {}", header.first_seq));
+            return fault(kind, expected, format!("first_seq {}", batch.first_seq));
         }
-        if header.epoch < at.epoch || header.epoch > prefix.epoch {
+        if batch.epoch < at.epoch || batch.epoch > prefix.epoch {
             let expected = format!("an epoch from {} to {}", at.epoch, prefix.epoch);
-            return fault(FaultKind::WrongEpoch, expected, format!("epoch {}", header.epoch));
+            return fault(FaultKind::WrongEpoch, expected, format!("epoch {}", batch.epoch));
         }
-        if header.prev_crc != at.crc {
+        if let Some(prev_crc) = batch.prev_crc
+            && prev_crc != at.crc
+        {
             let expected = format!("prev_crc {:08x}, the CRC of the batch before", at.crc);
-            let found = format!("{:08x}: the store was rolled back under this reader", header.prev_crc);
+            let found = format!("{prev_crc:08x}: the store was rolled back under this reader");
             return fault(FaultKind::BrokenChain, expected, found);
         }
-        let (last, end) = (batch.last_seq(), prefix.last_seq);
+        let (last, end) = (batch.last_seq, prefix.last_seq);
         let fits = match id.cmp(&prefix.batch_id) {
             std::cmp::Ordering::Less => last < end,
             std::cmp::Ordering::Equal => last == end,
@@ -172,4 +196,43 @@ impl<S: StateMachine> Replica<S> {
 
 fn short_key(id: BatchId) -> Vec<u8> {
     format!("batches/{:020}", id.get()).into_bytes()
+}
+
+/// What joins a record to its neighbours and to the prefix.
+struct Joints {
+    batch_id: BatchId,
+    first_seq: Seq,
+    last_seq: Seq,
+    epoch: Epoch,
+    /// The CRC of the record before, where the encoding has it.
+    prev_crc: Option<u32>,
+    crc: u32,
+}
+
+impl Joints {
+    fn of(batch: &BatchRef<'_>) -> Self {
+        let header = batch.header();
+        Self {
+            batch_id: header.batch_id,
+            first_seq: header.first_seq,
+            last_seq: batch.last_seq(),
+            epoch: header.epoch,
+            prev_crc: Some(header.prev_crc),
+            crc: batch.crc(),
+        }
+    }
+
+    /// Epoch 0 keeps such a record from ever following one of ours: epochs never fall.
+    #[cfg(feature = "mooncake")]
+    fn of_mooncakes(batch: &BatchRecord) -> Self {
+        let header = batch.header();
+        Self {
+            batch_id: header.batch_id,
+            first_seq: header.first_seq,
+            last_seq: batch.last_seq(),
+            epoch: header.epoch,
+            prev_crc: None,
+            crc: batch.crc(),
+        }
+    }
 }

@@ -6,11 +6,14 @@ mod log_size;
 mod open;
 mod pages;
 mod records;
+#[cfg(feature = "mooncake")]
+mod take_over;
+mod txns;
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use ha_kv::{Compare, Effect, KvError, KvErrorKind, KvPair, Txn, TxnKv, TxnOutcome};
+use ha_kv::{Effect, KvError, KvErrorKind, TxnKv, TxnOutcome};
 use ha_types::BatchId;
 
 use crate::{DurablePrefix, LogError, LogKeys, ReplayFault};
@@ -19,7 +22,13 @@ pub use first_prefix::FirstPrefix;
 pub use log_size::LogSize;
 pub use open::OpenOptions;
 pub use pages::BatchPage;
+pub(crate) use pages::read_page;
 pub use records::Records;
+#[cfg(feature = "mooncake")]
+pub(crate) use take_over::OldLog;
+#[cfg(feature = "mooncake")]
+pub use take_over::TakeOver;
+pub(crate) use txns::{append_txn, claim_txn};
 
 /// The log's layout over one store (RFC batch record §1, §4, §10). Clones share the store.
 ///
@@ -29,6 +38,8 @@ pub struct BatchStorage {
     kv: Arc<dyn TxnKv>,
     keys: LogKeys,
     max_batch_bytes: usize,
+    #[cfg(feature = "mooncake")]
+    take_over: Option<TakeOver>,
 }
 
 impl BatchStorage {
@@ -107,12 +118,7 @@ impl BatchStorage {
         record: Bytes,
     ) -> Result<TxnOutcome, KvError> {
         let key = self.keys.batch(new.batch_id);
-        let same_claim = expected.epoch == new.epoch && expected.owner == new.owner;
-        let next = expected.batch_id.next() == Some(new.batch_id) && expected.last_seq < new.last_seq;
-        if !(same_claim && next && expected.check().is_ok() && new.check().is_ok()) {
-            let message = format!("a batch cannot move the durable prefix from ({expected}) to ({new})");
-            return Err(KvError::new(KvErrorKind::InvalidArgument, Effect::NotApplied, message).with_key(&key));
-        }
+        let txn = append_txn(&self.keys, expected, new, record.clone())?;
         if record.len() > self.max_batch_bytes {
             let message = format!(
                 "the batch record has {} bytes; this log was opened for at most {}",
@@ -121,7 +127,7 @@ impl BatchStorage {
             );
             return Err(KvError::new(KvErrorKind::TooLarge, Effect::NotApplied, message).with_key(&key));
         }
-        self.kv.txn(&self.move_prefix(expected, new, vec![KvPair { key, value: record }])).await
+        self.kv.txn(&txn).await
     }
 
     /// The claim: if the prefix is `expected`, makes it `new`, the same boundary under the next epoch and another owner.
@@ -132,18 +138,6 @@ impl BatchStorage {
     /// # Cancel safety
     /// Dropping the future leaves the outcome unknown.
     pub(crate) async fn claim(&self, expected: &DurablePrefix, new: &DurablePrefix) -> Result<TxnOutcome, KvError> {
-        let next = expected.epoch.next() == Some(new.epoch) && expected.same_boundary(new);
-        if !(next && expected.owner != new.owner && expected.check().is_ok() && new.check().is_ok()) {
-            let message = format!("({new}) is no claim of the durable prefix ({expected})");
-            let error = KvError::new(KvErrorKind::InvalidArgument, Effect::NotApplied, message);
-            return Err(error.with_key(&self.keys.durable_prefix()));
-        }
-        self.kv.txn(&self.move_prefix(expected, new, Vec::new())).await
-    }
-
-    fn move_prefix(&self, expected: &DurablePrefix, new: &DurablePrefix, mut puts: Vec<KvPair>) -> Txn {
-        let key = self.keys.durable_prefix();
-        puts.push(KvPair::new(key.clone(), new.encode()));
-        Txn { compares: vec![Compare::ValueEquals { key, value: expected.encode().into() }], puts, deletes: Vec::new() }
+        self.kv.txn(&claim_txn(&self.keys, expected, new)?).await
     }
 }

@@ -2,13 +2,16 @@
 //! §§7–12, design §3.3). It does not know what an entry means, nor who leads.
 
 mod admission;
+mod class;
+mod closed;
 mod config;
 mod core;
 mod driver;
 mod error;
-mod flight;
+pub(crate) mod flight;
 mod metrics;
 mod notifier;
+mod phase;
 mod ready;
 mod reservation;
 mod seal_delay;
@@ -26,21 +29,24 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use ha_types::MonoTime;
-use tokio::sync::watch;
 
+pub use self::closed::{Closed, Refusal, Refusals};
 pub use self::config::{WriterConfig, WriterEnv};
 pub use self::error::{CommitError, DrainError, ReserveError};
 pub use self::metrics::{StageMetrics, WriterMetrics};
+pub use self::phase::Phase;
 pub use self::reservation::Reservation;
 pub use self::status::WriterStatus;
 pub use self::terminal::Terminal;
 pub use self::ticket::Ticket;
 
+use self::class::Class;
 use self::driver::Driver;
 use self::ready::Ready;
 use self::seal_delay::SealDelay;
 use self::shared::{Handle, Shared};
 use crate::ClaimedLog;
+use crate::sync::{Runtime, sleep, watch};
 
 /// The writer of a claimed log. Clones share it.
 ///
@@ -63,10 +69,14 @@ impl OrderedWriter {
         if let Err(sentence) = config.validate_for_log(&log.storage).and_then(|()| has_room(&log)) {
             return Err((Box::new(log), sentence));
         }
+        let compressor = match config.compressor() {
+            Ok(compressor) => compressor,
+            Err(sentence) => return Err((Box::new(log), sentence)),
+        };
         let seal_delay = SealDelay::new(config.oplog_max_seal_delay);
         let shared = Shared::new(&log, config, env.clock);
-        let driver = Driver::new(Arc::clone(&shared), log.storage, env.entropy, seal_delay);
-        tokio::spawn(driver.run());
+        let driver = Driver::new(Arc::clone(&shared), log.storage, env.entropy, seal_delay, compressor);
+        Runtime::current().spawn(driver.run());
         Ok(Self { handle: Arc::new(Handle(shared)) })
     }
 
@@ -75,8 +85,8 @@ impl OrderedWriter {
     /// # Errors
     /// [`ReserveError::QueueFull`], or [`ReserveError::Unavailable`] while the store fails, the writer is drained, or after its end.
     pub fn reserve(&self) -> Result<Reservation, ReserveError> {
-        self.shared().with_core(|core| core.reserve(1))?;
-        Ok(Reservation::of_slot(Arc::clone(&self.handle)))
+        self.shared().with_core(|core| core.reserve(Class::Waiter, 1))?;
+        Ok(Reservation::of_slot(Arc::clone(&self.handle), Class::Waiter))
     }
 
     /// Takes `n` slots at once, or none. The entries may still fall into two batches: admission is atomic, durability is not.
@@ -84,8 +94,23 @@ impl OrderedWriter {
     /// # Errors
     /// As [`Self::reserve`], and [`ReserveError::OutOfRange`] for 0 and for more than `oplog_batch_max_entries`.
     pub fn reserve_many(&self, n: usize) -> Result<Vec<Reservation>, ReserveError> {
-        self.shared().with_core(|core| core.reserve(n))?;
-        Ok((0..n).map(|_| Reservation::of_slot(Arc::clone(&self.handle))).collect())
+        self.reserve_class(Class::Waiter, n)
+    }
+
+    /// [`Self::reserve_many`] for a producer of many entries that waits for none of them before the next, such as a batch
+    /// operation. *Bulk* may have at most seven eighths of the slots, and of the bytes of one batch (what is reserved may commit
+    /// beyond that), so that whoever waits for its entry finds a slot at once and its entry is durable within two transactions
+    /// however much bulk comes.
+    ///
+    /// # Errors
+    /// As [`Self::reserve_many`], with bulk's share as the limit.
+    pub fn reserve_bulk(&self, n: usize) -> Result<Vec<Reservation>, ReserveError> {
+        self.reserve_class(Class::Bulk, n)
+    }
+
+    fn reserve_class(&self, class: Class, n: usize) -> Result<Vec<Reservation>, ReserveError> {
+        self.shared().with_core(|core| core.reserve(class, n))?;
+        Ok((0..n).map(|_| Reservation::of_slot(Arc::clone(&self.handle), class)).collect())
     }
 
     /// Waits for a slot, first come first served; [`Self::reserve`] does not overtake those who wait.
@@ -97,7 +122,19 @@ impl OrderedWriter {
     /// # Cancel safety
     /// Dropping the future leaves the line; a slot that was just granted goes to the next.
     pub async fn ready(&self) -> Result<Reservation, ReserveError> {
-        Ready::new(&self.handle).await
+        Ready::new(&self.handle, Class::Waiter).await
+    }
+
+    /// Waits for a slot of [bulk](Self::reserve_bulk)'s share, first come first served: others pass while bulk has its share, and
+    /// nobody who came later does once it has less.
+    ///
+    /// # Errors
+    /// As [`Self::ready`].
+    ///
+    /// # Cancel safety
+    /// As [`Self::ready`].
+    pub async fn ready_bulk(&self) -> Result<Reservation, ReserveError> {
+        Ready::new(&self.handle, Class::Bulk).await
     }
 
     /// Its status, now and whenever it changes.
@@ -136,8 +173,9 @@ impl OrderedWriter {
                 return Err(shared.with_core(|core| core.open()));
             }
             tokio::select! {
+                biased;
                 () = progress => {}
-                () = tokio::time::sleep(left) => {}
+                () = sleep(left) => {}
             }
         }
     }

@@ -97,6 +97,7 @@ async fn node(node: u64, seed: u64, storage: BatchStorage) -> Ledger {
                 ClaimError::NotLeader => ledger.note("leadership lost"),
                 ClaimError::Superseded(_) => ledger.note("superseded"),
                 ClaimError::Log(LogError::Store(error)) => panic!("a curable error was not retried: {error}"),
+                ClaimError::TakeOver(refused) => panic!("a log of ours was called Mooncake's: {refused}"),
                 ClaimError::Log(error) => panic!("a sound log was called wrong: {error}"),
             },
         }

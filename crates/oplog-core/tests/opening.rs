@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use ha_kv::faulty::{Fault, FaultyKv, OpKind, ServerLimits, Situation};
-use ha_kv::{Capabilities, Kv, KvErrorKind, MemoryKv};
+use ha_kv::{Capabilities, DurableAck, Kv, KvErrorKind, MemoryKv};
 use ha_types::BatchId;
 use oplog_core::{BatchStorage, DurablePrefix, FaultKind, FirstPrefix, LogError, OpenOptions, Replica, catch_up};
 use support::{Crooked, Guard, Hand, Journal, claim, claim_new, fresh, keys, open, options};
@@ -30,7 +30,7 @@ async fn a_store_without_the_promises_a_log_needs_is_refused() {
     let able = MemoryKv::new().capabilities();
     for (capabilities, word) in [
         (Capabilities { txn: false, ..able.clone() }, "transactions"),
-        (Capabilities { linearizable_read: false, ..able.clone() }, "linearizable"),
+        (Capabilities { linearizable_read: false, durable_ack: DurableAck::Yes, ..able.clone() }, "linearizable"),
         (Capabilities { max_txn_ops: 1, ..able.clone() }, "operations"),
     ] {
         let store = Crooked::new(Arc::new(MemoryKv::new()));
@@ -38,6 +38,11 @@ async fn a_store_without_the_promises_a_log_needs_is_refused() {
         let why = refusal(store, options()).await;
         assert!(why.contains(word), "{why}");
     }
+    // Whoever accepts that a failover takes writes away accepts what it does to reads.
+    let store = Crooked::new(Arc::new(MemoryKv::new()));
+    store.declare(Capabilities { linearizable_read: false, ..able });
+    assert!(refusal(store.clone(), OpenOptions::default()).await.contains("may lose writes"));
+    assert!(BatchStorage::open(store, keys(), options()).await.is_ok());
 }
 
 #[tokio::test]
@@ -157,7 +162,7 @@ async fn l14_a_missing_prefix_beside_other_state_is_never_a_fresh_log() {
         (own("00000000000000000001"), "legacy"),
         (keys.legacy_latest(), "legacy"),
         (own("snapshot/s/sequence_id"), "legacy"),
-        (own("producer_view"), "no log known here"),
+        (own("producer_view"), "prefix was lost"),
         (own("batches/7"), "no log known here"),
         (keys.snapshot("20260101"), "snapshot without"),
     ] {

@@ -1,6 +1,6 @@
 //! Owns the admin HTTP side: health, readiness, role, metrics, and a page for people. It reads; it changes nothing.
 
-mod metrics;
+pub(crate) mod metrics;
 mod page;
 mod table;
 

@@ -2,8 +2,10 @@
 
 mod admin_commands;
 mod args;
+mod audit;
 mod check;
 mod client_args;
+mod cutover;
 mod exit;
 mod logging;
 mod objects;
@@ -46,7 +48,9 @@ async fn run(command: Command) -> Exit {
         Command::Remove(args) => objects::remove(args).await,
         Command::Ls(args) => objects::ls(args).await,
         Command::Segment(command) => segments::run(command).await,
-        Command::Oplog(OplogCommand::Inspect(args)) => exit::report(crate::inspect::run(args).await),
+        Command::Oplog(OplogCommand::Inspect(args)) => exit::report(crate::inspect::run(*args).await),
+        Command::Oplog(OplogCommand::Audit(args)) => audit::run(*args).await,
+        Command::Oplog(OplogCommand::Cutover(args)) => cutover::run(*args).await,
         Command::StepDown(args) => admin_commands::step_down(args).await,
         Command::Status(args) => admin_commands::status(args).await,
         Command::Policy(args) => admin_commands::policy(args).await,

@@ -11,7 +11,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ha_types::ClusterId;
-use oplog_core::WriterConfig;
+use oplog_core::{TakeOver, WriterConfig};
+use standby::LegacyConfig;
 
 pub(crate) use error::ConfigError;
 pub(crate) use layers::Layers;
@@ -32,6 +33,10 @@ pub(crate) struct Config {
     pub(crate) store: StoreUrl,
     /// Whether a store that may lose acknowledged writes is taken.
     pub(crate) accept_lost_writes: bool,
+    /// Whether a log that Mooncake writes is taken over, and how.
+    pub(crate) take_over: Option<TakeOver>,
+    /// How long the clients of Mooncake's primary may use what it granted them.
+    pub(crate) mooncake_quarantine: Duration,
     /// Where gRPC listens.
     pub(crate) listen: SocketAddr,
     /// Where other machines reach gRPC, if not at `listen`.
@@ -44,6 +49,8 @@ pub(crate) struct Config {
     pub(crate) token: Option<Secret>,
     /// The root of the log's keys.
     pub(crate) oplog_root: String,
+    /// The legacy per-entry log, where that is followed too.
+    pub(crate) legacy: Option<LegacyConfig>,
     /// The ordered writer.
     pub(crate) writer: WriterConfig,
     /// The election.

@@ -3,30 +3,21 @@
 mod check;
 mod print;
 
-use std::sync::Arc;
-
 use anyhow::{Context, bail};
 use clap::Args;
-use ha_types::{BatchId, Clock, ClusterId, Entropy, SystemClock, SystemEntropy};
-use oplog_core::{BatchStorage, DurablePrefix, FaultKind, LogError, LogKeys, ReplayFault};
+use ha_kv::KvError;
+use ha_types::BatchId;
+use oplog_core::{BatchStorage, DurablePrefix, FaultKind, LogError, ReplayFault};
 
 use self::check::Checker;
-use self::print::Printer;
-use crate::store::{self, IfAbsent};
-use crate::store_url::StoreUrl;
+use self::print::{Original, Printer};
+use crate::log_args::LogArgs;
 
 /// What to look at, and what to show of it.
 #[derive(Debug, Args)]
 pub(crate) struct InspectArgs {
-    /// The store: sqlite:///PATH or etcd://HOST:PORT[,...]
-    #[arg(long, value_name = "URL", env = "PLIMSOLL_STORE")]
-    store: StoreUrl,
-    /// Cluster id
-    #[arg(long, env = "PLIMSOLL_CLUSTER", default_value = "default")]
-    cluster: ClusterId,
-    /// Root of the log's keys
-    #[arg(long, env = "PLIMSOLL_OPLOG_ROOT", default_value = LogKeys::DEFAULT_ROOT)]
-    oplog_root: String,
+    #[command(flatten)]
+    log: LogArgs,
     /// Show only batches from this one on
     #[arg(long, value_name = "BATCH", default_value_t = 1)]
     from: u64,
@@ -49,14 +40,7 @@ const PAGE_BYTES: usize = 4 << 20;
 /// # Errors
 /// The store failed, or the log has faults; they were printed.
 pub(crate) async fn run(args: InspectArgs) -> anyhow::Result<()> {
-    if args.store == StoreUrl::Memory {
-        bail!("a memory: store is inside its own process; inspect sqlite:///PATH or etcd://HOST:PORT");
-    }
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-    let entropy: Arc<dyn Entropy> = Arc::new(SystemEntropy);
-    let store = store::open(&args.store, IfAbsent::Refuse, "oplog inspect", clock, entropy).await?;
-    let keys = LogKeys::new(&args.oplog_root, &args.cluster)?;
-    let storage = BatchStorage::open_for_reading(store.txn, keys);
+    let storage = args.log.open_for_reading("oplog inspect").await?;
     let mut printer = Printer::new(args.json, args.entries);
     let faults = inspect(&storage, &args, &mut printer).await?;
     if faults > 0 {
@@ -75,7 +59,8 @@ async fn inspect(storage: &BatchStorage, args: &InspectArgs, printer: &mut Print
         }
         Err(error) => return Err(error).context("the durable prefix could not be read"),
     };
-    printer.prefix(storage, prefix.as_ref());
+    let original = original(storage).await.context("the keys beside the durable prefix could not be read")?;
+    printer.prefix(storage, prefix.as_ref(), original.as_ref());
     let mut checker = Checker::new(storage.keys().clone(), prefix);
     let shown = args.from..=args.to.unwrap_or(u64::MAX);
     let through = through(storage, prefix.as_ref()).await?;
@@ -84,7 +69,7 @@ async fn inspect(storage: &BatchStorage, args: &InspectArgs, printer: &mut Print
         match records.next().await {
             Ok(None) => break,
             Ok(Some((id, record))) => {
-                for fault in checker.batch(&record) {
+                for fault in checker.batch(id, &record) {
                     printer.fault(&fault);
                 }
                 if shown.contains(&id.get()) {
@@ -92,11 +77,14 @@ async fn inspect(storage: &BatchStorage, args: &InspectArgs, printer: &mut Print
                 }
             }
             Err(LogError::Fault(fault)) => {
-                checker.unreadable();
-                printer.fault(&fault);
                 if fault.kind == FaultKind::StrayKey {
+                    printer.fault(&fault);
                     break;
                 }
+                if let Some(missing) = checker.unreadable(records.at()) {
+                    printer.fault(&missing);
+                }
+                printer.fault(&fault);
             }
             Err(error) => return Err(error).context("the batch records could not be read"),
         }
@@ -104,8 +92,16 @@ async fn inspect(storage: &BatchStorage, args: &InspectArgs, printer: &mut Print
     for fault in checker.end() {
         printer.fault(&fault);
     }
-    printer.end(&checker);
+    printer.end(checker.summary());
     Ok(printer.faults())
+}
+
+/// The prefix as it is written and the producer view, if Mooncake writes the log.
+async fn original(storage: &BatchStorage) -> Result<Option<Original>, KvError> {
+    let kv = storage.kv();
+    let prefix = kv.get(&storage.keys().durable_prefix()).await?;
+    let Some(prefix) = prefix.filter(|prefix| prefix.starts_with(b"{")) else { return Ok(None) };
+    Ok(Some(Original { prefix, view: kv.get(&storage.keys().producer_view()).await? }))
 }
 
 /// Up to the prefix. Batches above it cannot be (one transaction writes both), unless the log grew since the prefix was read:

@@ -9,6 +9,7 @@ mod client;
 mod config;
 mod demo;
 mod inspect;
+mod log_args;
 mod node;
 mod node_name;
 mod rpc;

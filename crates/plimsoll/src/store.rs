@@ -2,6 +2,10 @@
 
 #[cfg(feature = "etcd")]
 mod etcd;
+#[cfg(any(feature = "etcd", feature = "redis"))]
+mod files;
+#[cfg(feature = "redis")]
+mod redis;
 
 use std::sync::Arc;
 
@@ -79,6 +83,10 @@ pub(crate) async fn open(
         StoreUrl::Etcd(url) => etcd::open(url).await,
         #[cfg(not(feature = "etcd"))]
         StoreUrl::Etcd(_) => Err(OpenError::Other(WITHOUT_ETCD.to_owned())),
+        #[cfg(feature = "redis")]
+        StoreUrl::Redis(url) => redis::open(url, entropy).await,
+        #[cfg(not(feature = "redis"))]
+        StoreUrl::Redis(_) => Err(OpenError::Other(WITHOUT_REDIS.to_owned())),
     }
 }
 
@@ -86,6 +94,11 @@ pub(crate) async fn open(
 #[cfg(not(feature = "etcd"))]
 pub(crate) const WITHOUT_ETCD: &str =
     "the store is an etcd URL, but this plimsoll was built without etcd; build it with `cargo build --features etcd`";
+
+/// Said wherever a Redis URL meets a build without Redis.
+#[cfg(not(feature = "redis"))]
+pub(crate) const WITHOUT_REDIS: &str =
+    "the store is a Redis URL, but this plimsoll was built without Redis; build it with `cargo build --features redis`";
 
 fn sqlite_options(url: &SqliteUrl, holder: &str) -> SqliteOptions {
     let mut options = SqliteOptions::new(&url.path);

@@ -1,11 +1,16 @@
 //! Owns the store's URL: which backend, where, and its options. It opens nothing.
 
+mod redis;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+#[cfg(feature = "redis")]
+pub(crate) use self::redis::RedisForm;
+pub(crate) use self::redis::RedisUrl;
 use crate::suggest::suggestion;
 
 /// Where the log and the election live.
@@ -17,6 +22,8 @@ pub(crate) enum StoreUrl {
     Sqlite(SqliteUrl),
     /// An etcd cluster.
     Etcd(EtcdUrl),
+    /// Redis, as one server or behind something that fails over.
+    Redis(RedisUrl),
 }
 
 /// `sqlite:///var/lib/plimsoll/log.db?busy_timeout_ms=5000`
@@ -63,7 +70,7 @@ pub(crate) struct EtcdUrl {
 pub(crate) struct StoreUrlError(String);
 
 const SCHEMES: [&str; 3] = ["sqlite", "etcd", "memory"];
-const FORMS: &str = "use sqlite:///PATH, etcd://HOST:PORT[,HOST:PORT...] or memory:";
+const FORMS: &str = "use sqlite:///PATH, etcd://HOST:PORT[,HOST:PORT...], redis://HOST:PORT or memory:";
 
 impl FromStr for StoreUrl {
     type Err = StoreUrlError;
@@ -79,8 +86,9 @@ impl FromStr for StoreUrl {
             "memory" => return err(format!("the memory store has no place, but the URL names {place:?}; use memory:")),
             "sqlite" => Self::Sqlite(sqlite(place, &mut options)?),
             "etcd" => Self::Etcd(etcd(place, &mut options)?),
+            redis if RedisUrl::SCHEMES.contains(&redis) => Self::Redis(redis::parse(scheme, place, &mut options)?),
             other => {
-                let guess = suggestion(other, SCHEMES);
+                let guess = suggestion(other, SCHEMES.into_iter().chain(RedisUrl::SCHEMES));
                 return err(format!("the store URL has the unknown scheme {other:?}; {FORMS}{guess}"));
             }
         };
@@ -122,7 +130,8 @@ fn etcd(place: &str, options: &mut Options) -> Result<EtcdUrl, StoreUrlError> {
             "the etcd URL holds a user or password, which others can see; use ?user=NAME&password_file=PATH".into()
         );
     }
-    let endpoints = hosts.trim_end_matches('/').split(',').map(endpoint).collect::<Result<Vec<_>, _>>()?;
+    let endpoints =
+        hosts.trim_end_matches('/').split(',').map(|host| endpoint("etcd", host)).collect::<Result<Vec<_>, _>>()?;
     let url = EtcdUrl {
         endpoints,
         user: options.take("user"),
@@ -147,9 +156,10 @@ fn etcd(place: &str, options: &mut Options) -> Result<EtcdUrl, StoreUrlError> {
     Ok(url)
 }
 
-fn endpoint(text: &str) -> Result<String, StoreUrlError> {
+fn endpoint(store: &str, text: &str) -> Result<String, StoreUrlError> {
+    let port = if store == "etcd" { 2379 } else { 6379 };
     let wrong =
-        || StoreUrlError(format!("the etcd endpoint {text:?} is not HOST:PORT; write for example 127.0.0.1:2379"));
+        || StoreUrlError(format!("the {store} endpoint {text:?} is not HOST:PORT; write for example 127.0.0.1:{port}"));
     let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
     let port: u16 = port.parse().map_err(|_| wrong())?;
     if host.is_empty() || host.contains('/') || port == 0 {
@@ -222,6 +232,7 @@ impl StoreUrl {
             Self::Memory => "memory",
             Self::Sqlite(_) => "sqlite",
             Self::Etcd(_) => "etcd",
+            Self::Redis(url) => url.scheme(),
         }
     }
 
@@ -240,6 +251,7 @@ impl StoreUrl {
                 "max_request_bytes",
                 "unsafe_no_fsync",
             ],
+            Self::Redis(url) => url.known_options(),
         }
     }
 }
@@ -253,6 +265,7 @@ impl fmt::Display for StoreUrl {
                 write!(f, "sqlite:{}{}", if url.path.is_absolute() { "//" } else { "" }, url.path.display())
             }
             Self::Etcd(url) => write!(f, "etcd://{}", url.endpoints.join(",")),
+            Self::Redis(url) => f.write_str(&url.place()),
         }
     }
 }
@@ -282,7 +295,7 @@ mod tests {
             ("log.db", "no scheme", "use sqlite:///"),
             ("", "no scheme", "use sqlite:///"),
             ("sqllite:///x", "\"sqllite\"", "did you mean `sqlite`?"),
-            ("redis://h:1", "\"redis\"", "use sqlite:///"),
+            ("mysql://h:1", "\"mysql\"", "use sqlite:///"),
             ("memory://x", "\"//x\"", "use memory:"),
             ("memory:?a=1", "\"a\"", "takes none"),
             ("sqlite://", "names a host", "sqlite:///ABSOLUTE"),

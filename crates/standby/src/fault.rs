@@ -64,8 +64,11 @@ impl Fault {
     /// could explain. Bytes that fail their checksum and entries that cannot be applied prove themselves.
     pub(crate) fn needs_second_read(&self) -> bool {
         match self {
-            // State beside an absent prefix: the prefix may have been created between the two readings.
-            Self::Log(fault) => fault.kind.needs_second_read() || fault.kind == FaultKind::ForeignState,
+            // State beside an absent prefix: the prefix may have been created between the two readings. A base that cannot be told
+            // rests on batch 1 being absent, which one reply alone does not prove.
+            Self::Log(fault) => {
+                fault.kind.needs_second_read() || matches!(fault.kind, FaultKind::ForeignState | FaultKind::BaseNotHeld)
+            }
             Self::Store { .. } => false,
         }
     }
@@ -78,8 +81,19 @@ impl Fault {
                 "the store lost acknowledged writes or was rolled back: find out why, then restart this node"
             }
             Some(FaultKind::Apply) => "run the version of the program that wrote the entry, then restart this node",
-            Some(FaultKind::BaseNotHeld) => "start this node from a snapshot at or above the log's beginning",
+            Some(FaultKind::BaseNotHeld) => {
+                "follow the legacy log below it too (oplog.legacy), or start this node from a snapshot at or above the log's beginning"
+            }
             Some(FaultKind::ForeignState) => "give the cluster an id and a log root of its own",
+            Some(FaultKind::LegacyGap) => {
+                "restore the entry, or accept its loss in words (accept_lost_entries), then restart this node"
+            }
+            Some(FaultKind::LegacyStartGone) => {
+                "restore the first entries from a backup, or use another cluster id, then restart this node"
+            }
+            Some(FaultKind::LegacyAboveBase) => {
+                "stop the old primary that still writes: what it writes is not in the log"
+            }
             Some(FaultKind::Machine) => "the state machine is at fault: report it, then restart this node",
             Some(
                 FaultKind::PrefixUndecodable
@@ -89,7 +103,10 @@ impl Fault {
                 | FaultKind::WrongBatchId
                 | FaultKind::SequenceGap
                 | FaultKind::WrongEpoch
-                | FaultKind::BrokenChain,
+                | FaultKind::BrokenChain
+                | FaultKind::LegacyUndecodable
+                | FaultKind::LegacyKeySequence
+                | FaultKind::LegacyLatest,
             )
             | None => "restore the store from a good copy, then restart this node",
         }

@@ -1,4 +1,4 @@
-//! Owns a round of following: read the prefix, judge it, and only then read and apply the batches at or below it.
+//! Owns reading for a round: the prefix, judged, and the batches at or below it, applied.
 
 use std::sync::Arc;
 
@@ -7,12 +7,21 @@ use ha_kv::{KvError, KvErrorKind, RangeLimit, WatchKv};
 use ha_types::{BatchId, Clock, Entropy, LeaderGuard};
 use oplog_core::{BatchStorage, DurablePrefix, FaultKind, LogError, LogKey, Replica, StateMachine};
 
+use crate::held::Held;
 use crate::observer::Publisher;
+use crate::round::Ended;
 use crate::seen::Seen;
 use crate::stop::Stop;
 use crate::{Fault, Leftovers, LogFormat, StandbyConfig};
 
-/// Everything of a standby but its replica.
+/// What a round begins with: the prefix as it was read, and what it says about the log.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Boundary {
+    pub(crate) format: LogFormat,
+    pub(crate) prefix: Option<DurablePrefix>,
+}
+
+/// Everything of a standby but what it holds.
 #[derive(Debug)]
 pub(crate) struct Follower {
     pub(crate) storage: BatchStorage,
@@ -25,71 +34,55 @@ pub(crate) struct Follower {
 }
 
 impl Follower {
-    /// One round: up to the prefix as it is read now, which is returned; `None` is an empty log. With a guard it stops when
-    /// leadership ends. What a stale or torn reading could explain is read a second time before it counts.
-    pub(crate) async fn round<S: StateMachine>(
-        &mut self,
-        replica: &mut Replica<S>,
-        guard: Option<&dyn LeaderGuard>,
-    ) -> Result<Option<DurablePrefix>, Stop> {
-        let mut doubted_at = None;
-        loop {
-            let round = self.read_and_apply(replica, guard).await;
-            let fault = match round {
-                Err(Stop::Fault(fault)) if fault.needs_second_read() && doubted_at != Some(replica.position()) => fault,
-                ended => {
-                    let dispelled = doubted_at.is_some() && ended.is_ok();
-                    self.publisher.update(|m| m.unconfirmed += u64::from(dispelled));
-                    return ended;
-                }
-            };
-            tracing::warn!(%fault, "a doubtful reading; reading again");
-            // A later doubt, after progress, is another one.
-            doubted_at = Some(replica.position());
-            tokio::time::sleep(self.config.retry_min).await;
-        }
+    /// The prefix and the format that it and what lies beside it make, judged against what was seen before.
+    pub(crate) async fn boundary<S: StateMachine>(&self, held: &Held<S>) -> Result<Boundary, Stop> {
+        let key = self.storage.keys().durable_prefix();
+        let prefix = self.request(&key, self.storage.read_prefix()).await?;
+        let beside = match &prefix {
+            Some(prefix) => {
+                self.seen.judge_follows(&key, prefix)?;
+                Leftovers::default()
+            }
+            None => {
+                self.seen.judge_absent(&key, &held.among_batches())?;
+                self.leftovers().await?
+            }
+        };
+        Ok(Boundary { format: LogFormat::decide(prefix.as_ref(), beside), prefix })
     }
 
-    async fn read_and_apply<S: StateMachine>(
+    /// The rest of a round over batch records: applies what the prefix covers.
+    pub(crate) async fn batches<S: StateMachine>(
         &mut self,
         replica: &mut Replica<S>,
+        boundary: &Boundary,
         guard: Option<&dyn LeaderGuard>,
-    ) -> Result<Option<DurablePrefix>, Stop> {
-        let Some(prefix) = self.boundary(replica).await? else {
-            self.publisher.following(replica, None);
-            return Ok(None);
+    ) -> Result<Ended, Stop> {
+        let key = self.storage.keys().durable_prefix();
+        let absent =
+            |kind, found: &str| Err(Fault::log(kind, &key, "a durable prefix, or no log at all", found).into());
+        let prefix = match (boundary.format, boundary.prefix) {
+            (LogFormat::PerEntry, _) => {
+                return absent(
+                    FaultKind::ForeignState,
+                    "a legacy per-entry log, which this node does not read; switch that on (oplog.legacy), or cut it over first",
+                );
+            }
+            (LogFormat::Headless, _) => {
+                return absent(FaultKind::PrefixMissing, "batch records without a durable prefix");
+            }
+            (LogFormat::Empty | LogFormat::Boundary { .. } | LogFormat::Batches | LogFormat::Mooncake, None) => {
+                self.publisher.following(replica, None);
+                return Ok(Ended::Empty);
+            }
+            (_, Some(prefix)) => prefix,
         };
+        Seen::judge_covers(&key, &prefix, &replica.position())?;
         self.seen.accept(prefix);
         self.publisher.place(replica, Some(&prefix));
         self.apply_through(replica, &prefix, guard).await?;
         self.publisher.following(replica, Some(&prefix));
-        Ok(Some(prefix))
-    }
-
-    /// The prefix, judged.
-    async fn boundary<S: StateMachine>(&self, replica: &Replica<S>) -> Result<Option<DurablePrefix>, Stop> {
-        let (key, at) = (self.storage.keys().durable_prefix(), replica.position());
-        let reading = self.request(&key, self.storage.read_prefix()).await?;
-        let beside = match &reading {
-            Some(prefix) => {
-                self.seen.judge(&key, prefix, &at)?;
-                Leftovers::default()
-            }
-            None => {
-                self.seen.judge_absent(&key, &at)?;
-                self.leftovers().await?
-            }
-        };
-        let absent =
-            |kind, found: &str| Err(Fault::log(kind, &key, "a durable prefix, or no log at all", found).into());
-        match LogFormat::decide(reading.as_ref(), beside) {
-            LogFormat::Empty | LogFormat::Boundary { .. } | LogFormat::Batches => Ok(reading),
-            LogFormat::PerEntry => absent(
-                FaultKind::ForeignState,
-                "a legacy per-entry log, which this node does not read; cut it over to batch records first",
-            ),
-            LogFormat::Headless => absent(FaultKind::PrefixMissing, "batch records without a durable prefix"),
-        }
+        Ok(Ended::At(prefix))
     }
 
     /// What lies beside an absent prefix.
@@ -106,7 +99,8 @@ impl Follower {
         if let Some(key) = first(&start).await? {
             match keys.classify(&key) {
                 LogKey::Batch(_) => beside.batches = true,
-                LogKey::DurablePrefix => {}
+                // A view without a prefix is no log; creating one beside it is refused.
+                LogKey::DurablePrefix | LogKey::ProducerView => {}
                 _ => beside.legacy = true,
             }
             let (batches, _) = keys.all_batches();

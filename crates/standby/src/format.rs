@@ -27,6 +27,9 @@ pub enum LogFormat {
     },
     /// Batch records, and nothing else is a safe boundary.
     Batches,
+    /// Batch records that Mooncake writes. They are followed like ours, and claimed by a take-over alone; where that is not built in,
+    /// their prefix is refused as it is read.
+    Mooncake,
 }
 
 impl LogFormat {
@@ -35,6 +38,7 @@ impl LogFormat {
     pub fn decide(prefix: Option<&DurablePrefix>, beside: Leftovers) -> Self {
         match prefix {
             Some(prefix) if prefix.batch_id.get() == 0 => Self::Boundary { base: prefix.last_seq },
+            Some(prefix) if prefix.is_mooncakes() => Self::Mooncake,
             Some(_) => Self::Batches,
             None if beside.batches => Self::Headless,
             None if beside.legacy => Self::PerEntry,
@@ -73,6 +77,8 @@ mod tests {
                 assert_eq!(LogFormat::decide(Some(&prefix(0, 0)), beside), base(0));
                 assert_eq!(LogFormat::decide(Some(&prefix(0, 9)), beside), base(9));
                 assert_eq!(LogFormat::decide(Some(&prefix(3, 9)), beside), LogFormat::Batches);
+                let nobodys = DurablePrefix { epoch: Epoch::ZERO, owner: Owner::NOBODY, ..prefix(3, 9) };
+                assert_eq!(LogFormat::decide(Some(&nobodys), beside), LogFormat::Mooncake);
             }
         }
     }

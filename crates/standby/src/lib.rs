@@ -2,8 +2,8 @@
 #![doc = include_str!("../README.md")]
 //!
 //! # Inside
-//! `follower` does one round (prefix first, then the batches it covers), `seen` judges a prefix against what was seen, `format`
-//! is the one table of log formats, `stop` tells a failing store from a wrong log, `observer` shows it all, `promote` is the way
+//! `round` is one round (prefix first, then what it covers), `follower` reads it, `held` is what it changes, `seen` judges a prefix against what was seen, `format`
+//! is the one table of log formats, `legacy` the way through the per-entry log (feature `legacy`), `stop` tells a failing store from a wrong log, `observer` shows it all, `promote` is the way
 //! to a primary. The log's bytes are `oplog-core`'s, the state's meaning is the state machine's.
 //!
 //! What is deliberately absent: the election (the caller holds leadership and gives its guard), serving, and any way from a
@@ -14,9 +14,13 @@ mod fault;
 mod follower;
 mod format;
 mod health;
+mod held;
+#[cfg(feature = "legacy")]
+mod legacy;
 mod metrics;
 mod observer;
 mod promote;
+mod round;
 mod seen;
 mod standby;
 mod stop;
@@ -25,7 +29,9 @@ pub use config::{StandbyConfig, StandbyConfigError};
 pub use fault::Fault;
 pub use format::{Leftovers, LogFormat};
 pub use health::Health;
-pub use metrics::StandbyMetrics;
+#[cfg(feature = "legacy")]
+pub use legacy::{LegacyConfig, LegacyMode};
+pub use metrics::{LegacyFigures, StandbyMetrics};
 pub use observer::{NotClose, Observer};
 pub use oplog_core::FaultKind;
 pub use promote::{PromoteError, Refused};

@@ -41,4 +41,46 @@ pub struct StandbyMetrics {
     pub last_error: Option<String>,
     /// Whether the last round reached the store.
     pub store_answers: bool,
+    /// The legacy mode's.
+    pub legacy: LegacyFigures,
+}
+
+/// Figures of the legacy mode; zero and none where it is not switched on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LegacyFigures {
+    /// Whether the state stands in the legacy log: it cannot be promoted from there.
+    pub following: bool,
+    /// What `latest` said last, a hint; 0 before it said anything.
+    pub latest_seq: u64,
+    /// The base at which the log was cut over, once it was.
+    pub base_seq: Option<u64>,
+    /// The missing entry that is waited for.
+    pub missing_seq: Option<u64>,
+    /// Missing entries that were passed over.
+    pub skipped: u64,
+    /// States that were thrown away because they held what is not in the log, or lacked what may be.
+    pub restarts: u64,
+    /// Keys whose operations are counted.
+    pub counted_keys: u64,
+    /// The alarm: a legacy entry above the base, named.
+    pub alarm: Option<String>,
+}
+
+impl LegacyFigures {
+    /// What an operator should know about a standby that is healthy, if there is anything.
+    #[must_use]
+    pub fn note(&self) -> Option<String> {
+        if let Some(alarm) = &self.alarm {
+            return Some(alarm.clone());
+        }
+        let missing =
+            self.missing_seq.map(|seq| format!("; entry {seq} is missing and waited for")).unwrap_or_default();
+        match (self.following, self.base_seq) {
+            (false, _) => None,
+            (true, None) => Some(format!(
+                "follows the legacy log; no node leads before it is cut over (plimsoll oplog cutover){missing}"
+            )),
+            (true, Some(base)) => Some(format!("follows the legacy log to its base {base}{missing}")),
+        }
+    }
 }

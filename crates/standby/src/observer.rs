@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+#[cfg(feature = "legacy")]
+use oplog_core::Seq;
 use oplog_core::{DurablePrefix, Replica, StateMachine};
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -128,6 +130,41 @@ impl Publisher {
             && matches!(&*self.health.borrow(), Health::Following { .. })
             && lag.is_close(&self.config);
         self.may_campaign.send_if_modified(|before| std::mem::replace(before, may) != may);
+    }
+
+    /// The figures, for who counts requests by itself.
+    #[cfg(feature = "legacy")]
+    pub(crate) fn counters(&self) -> Arc<Mutex<StandbyMetrics>> {
+        Arc::clone(&self.metrics)
+    }
+
+    /// The standby applied what there is of the legacy log, or waits for an entry of it. From there nobody campaigns.
+    #[cfg(feature = "legacy")]
+    pub(crate) fn per_entry(&self, applied: Seq, end: Option<Seq>, counted_keys: u64) {
+        let lag = end.map_or(0, |end| end.distance_from(applied));
+        self.set_health(|health| match health {
+            Health::Starting | Health::Following { .. } => Some(Health::Following { lag }),
+            Health::Unhealthy { .. } => None,
+        });
+        self.update(|m| {
+            m.store_answers = true;
+            m.applied_seq = applied.get();
+            m.lag_entries = lag;
+            m.legacy.following = true;
+            m.legacy.latest_seq = end.map_or(m.legacy.latest_seq, Seq::get);
+            m.legacy.counted_keys = counted_keys;
+        });
+        self.may_campaign.send_if_modified(|before| std::mem::replace(before, false));
+    }
+
+    /// The state stands among the batches from now on.
+    #[cfg(feature = "legacy")]
+    pub(crate) fn crossed(&self) {
+        self.update(|m| {
+            m.legacy.following = false;
+            m.legacy.missing_seq = None;
+            m.legacy.counted_keys = 0;
+        });
     }
 
     /// The standby reached the end of what it read.

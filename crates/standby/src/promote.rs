@@ -3,11 +3,13 @@
 use std::fmt;
 
 use ha_kv::KvError;
-use ha_types::LeaderGuard;
+use ha_types::{LeaderGuard, Seq};
 use oplog_core::{
     CaughtUp, ClaimError, ClaimFailed, DurablePrefix, FaultKind, FirstPrefix, LogError, StateMachine, claim_and_verify,
 };
 
+use crate::held::Held;
+use crate::round::Ended;
 use crate::stop::Stop;
 use crate::{Fault, Health, Standby};
 
@@ -23,6 +25,15 @@ pub enum PromoteError {
     /// The log could not be read to its end. Nothing was claimed.
     #[error("not caught up with the durable prefix, nothing was claimed: {0}")]
     NotCaughtUp(#[source] KvError),
+    /// The log is a legacy per-entry log that was not cut over, or this state is still below its base. Nothing was claimed.
+    #[error(
+        "the log is in the legacy per-entry format, applied up to entry {applied}: nobody leads before it is cut over; stop the old \
+         primary, then run `plimsoll oplog cutover`"
+    )]
+    NotCutOver {
+        /// The last entry applied.
+        applied: Seq,
+    },
     /// The log was caught up with, and not claimed; or claimed, and not verified.
     #[error("the log was not claimed: {0}")]
     Claim(#[source] ClaimError),
@@ -71,7 +82,15 @@ impl<S: StateMachine> Standby<S> {
             Ok(prefix) => tracing::info!(?prefix, "caught up; claiming the log"),
             Err(error) => return Err(self.refuse(error)),
         }
-        let Self { replica, follower } = self;
+        let replica = match self.held.into_batches() {
+            Ok(replica) => replica,
+            Err(held) => {
+                let applied = held.position().last_seq;
+                self.held = held;
+                return Err(self.refuse(PromoteError::NotCutOver { applied }));
+            }
+        };
+        let follower = &self.follower;
         let claimed = claim_and_verify(
             follower.storage.clone(),
             replica,
@@ -94,7 +113,8 @@ impl<S: StateMachine> Standby<S> {
             Err(failed) => {
                 let ClaimFailed { replica, error } = *failed;
                 let error = after_claim(&follower.storage.keys().durable_prefix(), error);
-                Err(Self { replica, follower }.refuse(error))
+                self.held = Held::Batches(replica);
+                Err(self.refuse(error))
             }
         }
     }
@@ -107,9 +127,11 @@ impl<S: StateMachine> Standby<S> {
         if !guard.holds() {
             return Err(PromoteError::NotLeader);
         }
-        let prefix = match self.follower.round(&mut self.replica, Some(guard)).await {
-            Ok(Some(prefix)) => prefix,
-            Ok(None) => self.begin_log(guard).await?,
+        let prefix = match self.round(Some(guard)).await {
+            Ok(Ended::At(prefix)) => prefix,
+            Ok(Ended::Empty) => self.begin_log(guard).await?,
+            #[cfg(feature = "legacy")]
+            Ok(Ended::PerEntry(applied)) => return Err(PromoteError::NotCutOver { applied }),
             Err(stop) => return Err(before_claim(stop)),
         };
         if guard.holds() { Ok(prefix) } else { Err(PromoteError::NotLeader) }
@@ -126,9 +148,11 @@ impl<S: StateMachine> Standby<S> {
             Ok(FirstPrefix::Found(prefix)) => tracing::info!(?prefix, "another node created the first prefix"),
             Err(error) => return Err(before_claim(Stop::from_log(&key, error))),
         }
-        match self.follower.round(&mut self.replica, Some(guard)).await {
-            Ok(Some(prefix)) => Ok(prefix),
-            Ok(None) => {
+        match self.round(Some(guard)).await {
+            Ok(Ended::At(prefix)) => Ok(prefix),
+            #[cfg(feature = "legacy")]
+            Ok(Ended::PerEntry(applied)) => Err(PromoteError::NotCutOver { applied }),
+            Ok(Ended::Empty) => {
                 let fault = Fault::log(FaultKind::PrefixMissing, &key, "the first prefix just created", "no such key");
                 Err(PromoteError::Unhealthy(fault))
             }
@@ -137,15 +161,19 @@ impl<S: StateMachine> Standby<S> {
     }
 
     fn refuse(self, error: PromoteError) -> Box<Refused<S>> {
-        let Self { replica, follower } = self;
         tracing::warn!(%error, "the promotion was refused");
+        let follower = &self.follower;
         match &error {
             PromoteError::Unhealthy(fault) => follower.publisher.unhealthy(fault.clone()),
             PromoteError::NotCaughtUp(error) => follower.publisher.store_failed(&error.to_string()),
-            PromoteError::NotLeader | PromoteError::Claim(_) => {}
+            PromoteError::NotLeader | PromoteError::NotCutOver { .. } | PromoteError::Claim(_) => {}
         }
-        follower.publisher.place(&replica, follower.seen.last());
-        Box::new(Refused { standby: Standby { replica, follower }, error })
+        match &self.held {
+            Held::Batches(replica) => follower.publisher.place(replica, follower.seen.last()),
+            #[cfg(feature = "legacy")]
+            Held::PerEntry(_) => {}
+        }
+        Box::new(Refused { standby: self, error })
     }
 }
 
@@ -161,7 +189,7 @@ fn before_claim(stop: Stop) -> PromoteError {
 fn after_claim(key: &[u8], error: ClaimError) -> PromoteError {
     let error = match error {
         ClaimError::NotLeader => return PromoteError::NotLeader,
-        superseded @ ClaimError::Superseded(_) => return PromoteError::Claim(superseded),
+        refused @ (ClaimError::Superseded(_) | ClaimError::TakeOver(_)) => return PromoteError::Claim(refused),
         ClaimError::Log(error) => error,
     };
     match Stop::from_log(key, error) {

@@ -18,14 +18,19 @@ impl Seen {
         self.0 = Some(prefix);
     }
 
-    /// Judges a prefix that decoded. `key` is only named.
-    pub(crate) fn judge(&self, key: &[u8], now: &DurablePrefix, at: &Position) -> Result<(), Fault> {
-        if let Some(seen) = &self.0
-            && !seen.may_become(now)
-        {
-            let expected = format!("a durable prefix that can follow {seen}");
-            return Err(Fault::log(FaultKind::PrefixRegressed, key, expected, now));
+    /// Judges a prefix that decoded by the one before. `key` is only named.
+    pub(crate) fn judge_follows(&self, key: &[u8], now: &DurablePrefix) -> Result<(), Fault> {
+        match &self.0 {
+            Some(seen) if !seen.may_become(now) => {
+                let expected = format!("a durable prefix that can follow {seen}");
+                Err(Fault::log(FaultKind::PrefixRegressed, key, expected, now))
+            }
+            _ => Ok(()),
         }
+    }
+
+    /// Judges whether a prefix covers what was applied.
+    pub(crate) fn judge_covers(key: &[u8], now: &DurablePrefix, at: &Position) -> Result<(), Fault> {
         // ── applied ──┤ may equal the prefix, never pass it, in any number.
         if at.batch_id > now.batch_id || at.last_seq > now.last_seq || at.epoch > now.epoch {
             return Err(Fault::log(FaultKind::AppliedAbovePrefix, key, applied(at), now));
@@ -94,7 +99,8 @@ mod tests {
                         let fell = epoch < 5 || batch_id < 10 || last_seq < 100;
                         let foreign = epoch == 5 && owner != 50;
                         let impossible = (batch_id == 10) != (last_seq == 100) || last_seq + 10 < batch_id + 100;
-                        let verdict = seen.judge(b"p", &now, &at(0, 0));
+                        let verdict =
+                            seen.judge_follows(b"p", &now).and_then(|()| Seen::judge_covers(b"p", &now, &at(0, 0)));
                         assert_eq!(verdict.is_err(), fell || foreign || impossible, "{now:?}: {verdict:?}");
                         refused += u32::from(verdict.is_err_and(|f| f.kind() == Some(FaultKind::PrefixRegressed)));
                     }
@@ -106,21 +112,19 @@ mod tests {
 
     #[test]
     fn s2_applied_above_the_prefix_is_seen_in_either_number() {
-        let fresh = Seen(None);
-        assert!(fresh.judge(b"p", &prefix(1, 1, 10, 100), &at(10, 100)).is_ok());
-        assert!(fresh.judge(b"p", &prefix(1, 1, 10, 100), &at(9, 99)).is_ok());
+        assert!(Seen::judge_covers(b"p", &prefix(1, 1, 10, 100), &at(10, 100)).is_ok());
+        assert!(Seen::judge_covers(b"p", &prefix(1, 1, 10, 100), &at(9, 99)).is_ok());
         for position in [at(11, 100), at(10, 101), at(11, 101), at(9, 101)] {
-            let fault = fresh.judge(b"p", &prefix(1, 1, 10, 100), &position).unwrap_err();
+            let fault = Seen::judge_covers(b"p", &prefix(1, 1, 10, 100), &position).unwrap_err();
             assert_eq!(fault.kind(), Some(FaultKind::AppliedAbovePrefix), "{position:?}");
         }
     }
 
     #[test]
     fn s2_a_batch_that_ends_elsewhere_and_a_base_that_is_not_held_are_told_apart() {
-        let fresh = Seen(None);
-        let kind = |position| fresh.judge(b"p", &prefix(1, 1, 10, 100), &position).unwrap_err().kind();
+        let kind = |position| Seen::judge_covers(b"p", &prefix(1, 1, 10, 100), &position).unwrap_err().kind();
         assert_eq!(kind(at(10, 99)), Some(FaultKind::SequenceGap));
-        let base = fresh.judge(b"p", &prefix(0, 0, 0, 7), &at(0, 0)).unwrap_err();
+        let base = Seen::judge_covers(b"p", &prefix(0, 0, 0, 7), &at(0, 0)).unwrap_err();
         assert_eq!(base.kind(), Some(FaultKind::BaseNotHeld));
         let later = Position { epoch: Epoch::new(2), ..at(9, 99) };
         assert_eq!(kind(later), Some(FaultKind::AppliedAbovePrefix));

@@ -1,13 +1,19 @@
 //! Owns the standby as its user sees it: step, run, observe. How a round works is the follower's, promotion is beside it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use bytes::Bytes;
 use ha_kv::{Hints, KvError, WatchKv};
 use ha_types::{Backoff, Clock, Entropy, Seq};
 use oplog_core::{BatchStorage, DurablePrefix, Position, Replica, StateMachine};
 
 use crate::follower::Follower;
+use crate::held::Held;
+#[cfg(feature = "legacy")]
+use crate::legacy::Legacy;
 use crate::observer::Publisher;
+use crate::round::Ended;
 use crate::seen::Seen;
 use crate::stop::Stop;
 use crate::{Fault, Health, Observer, StandbyConfig, StandbyConfigError};
@@ -29,8 +35,10 @@ pub struct StandbyEnv {
 /// empty or restored one.
 #[derive(Debug)]
 pub struct Standby<S> {
-    pub(crate) replica: Replica<S>,
+    pub(crate) held: Held<S>,
     pub(crate) follower: Follower,
+    #[cfg(feature = "legacy")]
+    pub(crate) legacy: Option<Legacy<S>>,
 }
 
 /// Why a standby could not be made.
@@ -54,6 +62,8 @@ pub enum StandbyError {
 pub enum Step {
     /// There is no log yet.
     Empty,
+    /// The state follows a legacy log up to this entry. From there nobody is promoted.
+    PerEntry(Seq),
     /// The state equals the log up to this prefix.
     Reached(DurablePrefix),
 }
@@ -88,17 +98,22 @@ impl<S: StateMachine> Standby<S> {
         let StandbyEnv { clock, entropy, watch } = env;
         let (seen, publisher) = (Seen::default(), Publisher::new(&config));
         publisher.place(&replica, None);
-        Ok(Self { replica, follower: Follower { storage, config, clock, entropy, watch, seen, publisher } })
+        Ok(Self {
+            held: Held::Batches(replica),
+            follower: Follower { storage, config, clock, entropy, watch, seen, publisher },
+            #[cfg(feature = "legacy")]
+            legacy: None,
+        })
     }
 
     /// The state.
     pub fn machine(&self) -> &S {
-        self.replica.machine()
+        self.held.machine()
     }
 
-    /// How far it has applied.
+    /// How far it has applied; in the legacy log the last entry, as no batch.
     pub fn position(&self) -> Position {
-        self.replica.position()
+        self.held.position()
     }
 
     /// The view from outside, for while it runs.
@@ -111,7 +126,7 @@ impl<S: StateMachine> Standby<S> {
         self.follower.publisher.health()
     }
 
-    /// One round: reads the prefix, then applies the batches at or below it.
+    /// One round: reads the prefix, then applies the batches at or below it; in legacy mode the entries up to the base.
     ///
     /// # Errors
     /// [`StepError`]. Once unhealthy, every step says so without reading.
@@ -122,10 +137,13 @@ impl<S: StateMachine> Standby<S> {
         if let Health::Unhealthy { fault } = self.health() {
             return Err(StepError::Unhealthy(fault));
         }
-        let ended = self.follower.round(&mut self.replica, None).await;
+        let ended = self.round(None).await;
         let publisher = &self.follower.publisher;
         match ended {
-            Ok(prefix) => Ok(prefix.map_or(Step::Empty, Step::Reached)),
+            Ok(Ended::Empty) => Ok(Step::Empty),
+            #[cfg(feature = "legacy")]
+            Ok(Ended::PerEntry(applied)) => Ok(Step::PerEntry(applied)),
+            Ok(Ended::At(prefix)) => Ok(Step::Reached(prefix)),
             Err(Stop::Store(error)) => {
                 publisher.store_failed(&error.to_string());
                 Err(StepError::Store(error))
@@ -146,12 +164,16 @@ impl<S: StateMachine> Standby<S> {
     pub async fn run(&mut self) -> Fault {
         let config = &self.follower.config;
         let (poll, mut backoff) = (config.poll, Backoff::new(config.retry_min, config.retry_max));
-        let key = self.follower.storage.keys().durable_prefix();
-        let mut hints = Hints::on_key(self.follower.watch.clone(), key, config.retry_max);
+        let retry_max = config.retry_max;
+        let (mut watched, mut hints) = (self.watched_keys(), self.hints(retry_max));
         loop {
             match self.step().await {
                 Ok(_) => {
                     backoff.reset();
+                    let keys = self.watched_keys();
+                    if keys != watched {
+                        (watched, hints) = (keys, self.hints(retry_max));
+                    }
                     let hinted = tokio::time::timeout(poll, hints.next()).await.is_ok();
                     self.follower.publisher.update(|m| if hinted { m.hints += 1 } else { m.polls += 1 });
                 }
@@ -162,6 +184,25 @@ impl<S: StateMachine> Standby<S> {
                 }
                 Err(StepError::Unhealthy(fault)) => return fault,
             }
+        }
+    }
+
+    fn hints(&self, retry_max: Duration) -> Hints {
+        let (start, end) = self.watched_keys();
+        Hints::new(self.follower.watch.clone(), start, end, retry_max)
+    }
+
+    /// What is watched: the prefix; while the state stands in the legacy log, every key of the log, as each entry is a key.
+    fn watched_keys(&self) -> (Bytes, Bytes) {
+        let keys = self.follower.storage.keys();
+        match &self.held {
+            Held::Batches(_) => {
+                let prefix = keys.durable_prefix();
+                let end = [&prefix[..], &[0]].concat().into();
+                (prefix, end)
+            }
+            #[cfg(feature = "legacy")]
+            Held::PerEntry(_) => keys.whole_log(),
         }
     }
 }

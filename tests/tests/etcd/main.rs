@@ -5,13 +5,17 @@ mod conformance;
 mod elections;
 mod identity;
 mod lease;
+mod legacy;
 mod limits;
-mod log_kit;
 mod log_rows;
 mod members;
 mod no_space;
 mod outcome;
 mod range;
+mod strain;
 mod support;
 mod tls;
+mod upgrade;
 mod watch;
+
+use plimsoll_tests::log_kit;

@@ -60,6 +60,30 @@ async fn w20_a_caller_with_less_patience_than_the_request_timeout_reaches_anothe
     .await;
 }
 
+/// A member that lost the others says so itself, before it proposes anything.
+#[tokio::test]
+async fn w11_a_member_without_a_leader_says_so_and_applies_nothing() {
+    let program = etcd_or_skip!("w11_a_member_without_a_leader_says_so_and_applies_nothing");
+    let cluster = EtcdCluster::start(&program).await.unwrap();
+    let [gone, gone_too, left] = cluster.members() else { panic!("three members") };
+    let kv = connect_to([left.endpoint()]).await;
+    kv.put(b"k", "0".into()).await.unwrap();
+    for member in [gone, gone_too] {
+        member.process().stop();
+    }
+    let error = eventually("it notices", async || {
+        let error = kv.txn(&swap("k", "unlikely", "1")).await.unwrap_err();
+        error.message.contains("no leader").then_some(error)
+    })
+    .await;
+    assert_eq!((error.kind, error.effect), (KvErrorKind::Unavailable, Effect::NotApplied), "{error}");
+    for member in [gone, gone_too] {
+        member.process().cont();
+    }
+    let value = eventually("it has a leader again", async || kv.get(b"k").await.ok()).await;
+    assert_eq!(text(value).as_deref(), Some("0"));
+}
+
 #[tokio::test]
 async fn connecting_needs_only_one_member_that_answers() {
     let program = etcd_or_skip!("connecting_needs_only_one_member_that_answers");

@@ -41,6 +41,12 @@ pub(crate) async fn connect(server: &EtcdServer) -> Arc<EtcdKv> {
     connect_to([server.endpoint()]).await
 }
 
+/// A client for a test that is not about slow answers: no answer is too slow for it.
+pub(crate) async fn connect_patiently(server: &EtcdServer) -> Arc<EtcdKv> {
+    let options = EtcdOptions { request_timeout: Duration::from_secs(60), ..options([server.endpoint()]) };
+    Arc::new(EtcdKv::connect(options).await.expect("etcd is reachable"))
+}
+
 pub(crate) async fn connect_to<E: Into<String>>(endpoints: impl IntoIterator<Item = E>) -> Arc<EtcdKv> {
     Arc::new(EtcdKv::connect(options(endpoints)).await.expect("etcd is reachable"))
 }

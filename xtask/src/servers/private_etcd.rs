@@ -87,7 +87,8 @@ impl Drop for PrivateEtcd {
     }
 }
 
-fn free_address() -> Result<SocketAddr> {
+/// An address that nobody listened on a moment ago.
+pub(super) fn free_address() -> Result<SocketAddr> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no free port on loopback")?;
     listener.local_addr().context("a bound socket has no address")
 }

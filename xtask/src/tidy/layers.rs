@@ -24,7 +24,9 @@ const LAYERS: &[Layer] = &[
     Layer { name: "master", height: 3, may_use: &["ha-types", "oplog-core"], never: &["standby"] },
     Layer { name: "ha-rpc", height: 3, may_use: &[], never: &["standby", "master"] },
     Layer { name: "plimsoll", height: 4, may_use: ALL, never: &["plimsoll-tests"] },
+    Layer { name: "ha-sim", height: 4, may_use: &["ha-types", "ha-kv", "oplog-core"], never: &[] },
     Layer { name: "plimsoll-tests", height: 5, may_use: ALL, never: &[] },
+    Layer { name: "plimsoll-fuzz", height: 5, may_use: ALL, never: &[] },
     Layer { name: "xtask", height: 0, may_use: &[], never: &[] },
 ];
 

@@ -1,5 +1,5 @@
 //! Owns the rule that the tables of invariants and failures and the tests agree: what a table names is a test, named once a
-//! section, and a test that is named after a row or an invariant stands in a table.
+//! section, and a test that is named after a row or an invariant stands in a table. What the RFCs' coverage names is a test, too.
 
 use std::collections::BTreeSet;
 
@@ -10,24 +10,30 @@ const RULE: &str = "named tests";
 /// The documents whose `path::test` spans are promises.
 const TABLES: &[&str] = &["docs/failures.md", "docs/invariants.md"];
 
-/// Finds tests that a table names and that are none, and tests that no table names.
+/// A document that names tests as evidence of other lines: one test may stand for many of them, and has its own place elsewhere.
+const EVIDENCE: &str = "docs/rfc-coverage.md";
+
+/// Finds tests that a document names and that are none, and tests that no table names.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut named = BTreeSet::new();
-    for table in TABLES {
+    for table in TABLES.iter().copied().chain([EVIDENCE]) {
         let Some(text) = tree.text(table) else { continue };
         let mut section = BTreeSet::new();
         for (number, line) in text.lines().enumerate() {
             if line.starts_with('#') {
                 section.clear();
             }
-            for (file, name) in line.split('`').skip(1).step_by(2).filter_map(|span| span.split_once("::")) {
+            for (file, name) in tests_named(line) {
                 let name = name.rsplit("::").next().unwrap_or(name);
                 let mut find = |message: String| {
                     findings.push(Finding::new(RULE, format!("{table}:{}", number + 1), message));
                 };
                 if !tree.text(file).is_some_and(|text| has_test(text, name)) {
                     find(format!("`{file}` has no test `{name}`"));
+                }
+                if table == EVIDENCE {
+                    continue;
                 }
                 if !section.insert((file, name)) {
                     find(format!("`{file}::{name}` stands here twice"));
@@ -44,6 +50,17 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// The files and tests that a line of a document names: `path::test` in a span, or a span `test` that is a link to the path.
+fn tests_named(line: &str) -> impl Iterator<Item = (&str, &str)> {
+    let spans = line.split('`').skip(1).step_by(2).filter_map(|span| span.split_once("::"));
+    let links = line.split("[`").skip(1).filter_map(|rest| {
+        let (name, rest) = rest.split_once("`](../")?;
+        let (file, _) = rest.split_once(')')?;
+        Some((file, name))
+    });
+    spans.chain(links)
 }
 
 /// Whether the file has the test, or a macro that makes tests and a line `name: …` for it.
@@ -104,6 +121,17 @@ mod tests {
                 "docs/failures.md:4: `b.rs` has no test `gone`",
             ]
         );
+    }
+
+    #[test]
+    fn evidence_names_tests_as_often_as_it_likes_and_is_no_place_of_their_own() {
+        let root = tempfile::tempdir().unwrap();
+        let evidence = "[`w3_paused`](../a/t.rs), [`w3_paused`](../a/t.rs)\n[a](../a/t.rs) [`gone`](../a/t.rs)\n";
+        let tree = Tree::fixture(root.path(), &[(super::EVIDENCE, evidence), ("a/t.rs", TESTS)]);
+        let found: Vec<_> = check(&tree).iter().map(|f| format!("{}: {}", f.place, f.message)).collect();
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert_eq!(found[0], "docs/rfc-coverage.md:2: `a/t.rs` has no test `gone`");
+        assert!(found[1].contains("w3_paused` is named after a row and stands in none of"), "{found:?}");
     }
 
     #[test]

@@ -17,13 +17,14 @@
 //! safety of what is written must rest on the compares of a transaction.
 //!
 //! # A full server
-//! Deletes are taken; everything that puts, and every grant of a lease, is `NoSpace`. Some versions (3.5.1 is one, 3.4.23 is not)
+//! Deletes are taken; everything that puts, and every grant of a lease, is `NoSpace`. The request that crosses the quota is refused
+//! so *and applied*, which is why that effect is `Unknown`. Some versions (3.5.1 is one, 3.4.23 is not)
 //! also refuse a *transaction* of deletes only, so make room with `delete` and `delete_range`.
 //!
 //! # Watches
 //! etcd sends the changed values along with a change. Watch a small key, not a range of large values.
 //!
-//! The table *native error → (kind, effect)* is in `backend/etcd/error.rs`.
+//! The table *native error → (kind, effect)* is shown with [`EtcdKv`].
 
 mod error;
 mod kv;
@@ -33,7 +34,6 @@ mod options;
 mod pool;
 mod probe;
 mod range;
-mod secret;
 mod txn;
 mod watch;
 
@@ -41,13 +41,14 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use options::{EtcdCredentials, EtcdIdentity, EtcdOptions, EtcdTls};
-pub use secret::Secret;
 
 use self::pool::Pool;
 use self::range::PairSize;
 use crate::{Capabilities, KvError};
 
 /// A store in an etcd cluster, version 3.4 or later.
+///
+#[doc = include_str!("etcd/errors.md")]
 pub struct EtcdKv {
     pool: Arc<Pool>,
     capabilities: Capabilities,

@@ -52,6 +52,8 @@ pub use self::options::SqliteOptions;
 /// # Hints
 /// SQLite tells nobody of changes; while somebody watches, the file's change counter is read every
 /// [`watch_interval`](SqliteOptions::watch_interval). A hint comes at every change of the file, of whatever key.
+///
+#[doc = include_str!("sqlite/errors.md")]
 pub struct SqliteKv {
     inner: Arc<Inner>,
 }

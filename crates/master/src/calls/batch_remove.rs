@@ -29,7 +29,7 @@ impl Master {
         let _pass = inner.enter_write()?;
         let mut begun: Vec<Result<Removal, MasterError>> = Vec::with_capacity(keys.len());
         for key in keys {
-            begun.push(match inner.admission().await {
+            begun.push(match inner.bulk_admission().await {
                 Ok(slot) => inner.refusal(inner.begin_removal(tenant, key, slot)),
                 Err(e) => Err(e),
             });

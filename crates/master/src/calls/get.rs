@@ -73,7 +73,7 @@ impl Inner {
     fn lease(&self, object: &mut Object, segments: &Segments, now: MonoTime, lease_ms: u64) -> GetReply {
         object.serving.extend_lease(&self.term.serving, now.saturating_add(Duration::from_millis(lease_ms)));
         self.leases_granted.fetch_add(1, Ordering::Relaxed);
-        let replicas = object.replicas.as_slice().iter();
+        let replicas = object.replicas.written();
         GetReply {
             incarnation: object.incarnation,
             size: object.size,

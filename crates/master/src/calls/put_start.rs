@@ -86,7 +86,7 @@ impl Inner {
         self.state.shards.with(place, |shard| {
             let now = self.now();
             let segments = self.state.segments.read();
-            let object_there = shard.object(place, tenant, key).is_some_and(|o| o.is_readable(&segments));
+            let object_there = shard.object(place, tenant, key).is_some_and(|o| o.stands(&segments));
             let put_there = shard.put(place, tenant, key);
             if object_there || put_there.is_some_and(|p| p.runs(now)) {
                 return Err(MasterError::ObjectAlreadyExists { key: request.key.clone() });

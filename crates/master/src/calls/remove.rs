@@ -72,7 +72,7 @@ impl Inner {
             let segments = self.state.segments.read();
             let put_runs = shard.put(place, ix, key.as_bytes()).is_some_and(|p| p.runs(self.now()));
             let object = match shard.object_mut(place, ix, key.as_bytes()) {
-                Some(object) if object.is_readable(&segments) => object,
+                Some(object) if object.stands(&segments) => object,
                 _ if put_runs => return Err(MasterError::ReplicaIsNotReady { key: key.clone() }),
                 Some(object) if object.removed => return Ok(Removal::OnItsWay(object.seq)),
                 // It may have gone with a segment; the record of that is collected before the unmount is durable.

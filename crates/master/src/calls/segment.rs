@@ -96,19 +96,29 @@ impl Inner {
     ) -> Result<Changed<oneshot::Receiver<Outcome>>, MasterError> {
         let MountSegment { segment: id, endpoint, base, size } = request;
         let mut segments = self.state.segments.write();
-        if let Some(there) = segments.find(id.as_str()).and_then(|ix| segments.get(ix)) {
+        #[cfg(feature = "mooncake")]
+        let adopted = segments.of_mooncakes_at(&endpoint);
+        #[cfg(not(feature = "mooncake"))]
+        let adopted = None;
+        if let Some((ix, there)) = segments.find(id.as_str()).and_then(|ix| Some((ix, segments.get(ix)?)))
+            && adopted != Some(ix)
+        {
             if there.endpoint == endpoint && (there.base, there.size) == (base, size) {
                 return Ok(Changed::Before(there.seq));
             }
             return Err(MasterError::SegmentAlreadyMounted { segment: id, mounted: there.place() });
         }
-        check_free_place(&segments, &id, &endpoint, base..base + size, None)?;
+        check_free_place(&segments, &id, &endpoint, base..base + size, adopted)?;
+        #[cfg(feature = "mooncake")]
+        if let Some(ix) = adopted {
+            segments.check_adoption(ix, &(base..base + size)).map_err(MasterError::Invalid)?;
+        }
         if segments.len() >= self.config.max_segments {
             let most = self.config.max_segments;
             return Err(MasterError::Invalid(format!("segment {id} would be one too many; {most} may be mounted")));
         }
         self.check_serving()?;
-        let opens = self.opens_at(&segments, &id);
+        let opens = self.opens_at(&segments, &id, &endpoint);
         let (answer, answered) = oneshot::channel();
         let (inner, mounted) = (self.clone(), id.clone());
         let payload = Mount { endpoint: &endpoint, base, size }.encode();
@@ -121,15 +131,19 @@ impl Inner {
             })
             .map_err(|e| self.not_committed(e))?;
         let after = AfterCommit::arm(&self.gate);
-        segments.add(id, endpoint, base..base + size, seq, Opening::AwaitsMount);
+        match adopted {
+            #[cfg(feature = "mooncake")]
+            Some(ix) => segments.adopt(ix, id, base..base + size, seq, Opening::AwaitsMount),
+            _ => drop(segments.add(id, endpoint, base..base + size, seq, Opening::AwaitsMount)),
+        }
         after.followed();
         Ok(Changed::Now(answered))
     }
 
     /// From when on space of a segment mounted now may be handed out: at once if its id never occurred, else when no client
     /// of its earlier mounts can be using it (M7).
-    fn opens_at(&self, segments: &Segments, id: &SegmentId) -> MonoTime {
-        if !segments.knows(id) {
+    fn opens_at(&self, segments: &Segments, id: &SegmentId, endpoint: &str) -> MonoTime {
+        if !segments.knows_memory_of(id, endpoint) {
             return MonoTime::ZERO;
         }
         let left = segments.left(id).map_or(MonoTime::ZERO, |left| {

@@ -43,13 +43,16 @@ impl Inner {
         let mut space = segment.space.lock();
         space.space.release_due(self.now());
         let (free_bytes, held_bytes) = (space.space.free_bytes(), space.space.held_bytes());
+        let used_bytes = segment.size - free_bytes - held_bytes;
+        // Of a segment that lies nobody knows where nothing can be handed out, so none of its bytes is free.
+        let (size, free_bytes) = segment.capacity().map_or((segment.size, free_bytes), |capacity| (capacity, 0));
         SegmentInfo {
             segment: segment.id.clone(),
             endpoint: segment.endpoint.clone(),
             base: segment.base,
-            size: segment.size,
+            size,
             free_bytes,
-            used_bytes: segment.size - free_bytes - held_bytes,
+            used_bytes,
             held_bytes,
             running_puts: space.running_puts,
             quarantined_ms: match space.opening {

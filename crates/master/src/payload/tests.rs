@@ -70,7 +70,8 @@ fn an_empty_remove_or_one_without_an_incarnation_is_not_read_as_legacy() {
     assert!(decode_incarnation(OpType::Remove, &[]).is_err());
     assert!(decode_incarnation(OpType::Remove, &[VERSION]).is_err());
     let zero: Vec<u8> = std::iter::once(VERSION).chain([0; 16]).collect();
-    assert!(decode_incarnation(OpType::Remove, &zero).unwrap_err().reason.contains("all zero"));
+    assert!(decode_incarnation(OpType::PutRevoke, &zero).unwrap_err().reason.contains("all zero"));
+    assert_eq!(decode_incarnation(OpType::Remove, &zero).unwrap(), ObjectIncarnation::LEGACY);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::payload::{self, CLUSTER_POLICY_KEY, CLUSTER_TENANT, LoggedPolicy, Mou
 use crate::state::{MasterState, Object, Opening, Replica, Replicas, Segments, ServingPart};
 
 /// Why an entry stops replay; becomes a sentence with op type, tenant and key.
-struct Refused(String);
+pub(super) struct Refused(pub(super) String);
 
 impl From<PayloadError> for Refused {
     fn from(error: PayloadError) -> Self {
@@ -37,7 +37,12 @@ fn apply_op(state: &mut MasterState, entry: &EntryRef<'_>) -> Result<(), Refused
     if state.last_applied.next() != Some(entry.seq) {
         return Err(Refused(format!("expected the entry after {}", state.last_applied)));
     }
-    match OpType::try_from(entry.op_type).map_err(|e| Refused(e.to_string()))? {
+    let op = OpType::try_from(entry.op_type).map_err(|e| Refused(e.to_string()))?;
+    #[cfg(feature = "mooncake")]
+    if super::import::is_mooncakes(entry) {
+        return super::import::apply(state, entry, op);
+    }
+    match op {
         OpType::PutEnd => put_end(state, entry),
         OpType::PutRevoke => put_revoke(state, entry),
         OpType::Remove => remove(state, entry),
@@ -60,7 +65,7 @@ fn put_end(state: &mut MasterState, entry: &EntryRef<'_>) -> Result<(), Refused>
     let tenants = state.tenants.get_mut();
     let known = tenants.get_in_replay(entry.tenant).map(|tenant| (tenant, state.shards.place(tenant, entry.key)));
     if let Some((tenant, place)) = known
-        && let Some(there) = state.shards.get_mut(place).object(place, tenant, entry.key)
+        && let Some(there) = state.shards.get_mut(place).object(place, tenant, entry.key).filter(|o| o.stands(segments))
     {
         return Err(Refused(format!("expected no object, found one of incarnation {}", there.incarnation)));
     }
@@ -123,7 +128,7 @@ fn check_replicas(segments: &Segments, put: &PutEnd<'_>) -> Result<Replicas, Ref
     Ok(one.map_or_else(|| Replicas::from(many), Replicas::One))
 }
 
-fn check_range(segments: &Segments, replica: Replica, size: u64) -> Result<(), Refused> {
+pub(super) fn check_range(segments: &Segments, replica: Replica, size: u64) -> Result<(), Refused> {
     let Some(segment) = segments.get(replica.segment) else {
         return Err(Refused("a segment that was just found is gone".into()));
     };
@@ -138,7 +143,7 @@ fn check_range(segments: &Segments, replica: Replica, size: u64) -> Result<(), R
 }
 
 /// All of them, or none.
-fn take_ranges(segments: &mut Segments, replicas: &[Replica], size: u64) -> Result<(), Refused> {
+pub(super) fn take_ranges(segments: &mut Segments, replicas: &[Replica], size: u64) -> Result<(), Refused> {
     for (i, replica) in replicas.iter().enumerate() {
         let range = replica.address..replica.address + size;
         let segment = segments.get_mut(replica.segment).expect("the segment was found above");
@@ -192,10 +197,16 @@ fn segment_mount(state: &mut MasterState, entry: &EntryRef<'_>) -> Result<(), Re
     let id = segment_of(entry, OpType::SegmentMount)?;
     let mount = Mount::decode(entry.payload)?;
     let segments = state.segments.get_mut();
-    if segments.find(id.as_str()).is_some() {
+    if segments.find(id.as_str()).is_some_and(|ix| !segments.is_mooncakes_at(ix, mount.endpoint)) {
         return Err(Refused("the segment is mounted already".into()));
     }
     let (endpoint, addresses) = (mount.endpoint.into(), mount.base..mount.base + mount.size);
+    #[cfg(feature = "mooncake")]
+    if let Some(ix) = segments.of_mooncakes_at(&endpoint) {
+        segments.check_adoption(ix, &addresses)?;
+        segments.adopt(ix, id, addresses, entry.seq, Opening::AfterQuarantine);
+        return Ok(());
+    }
     if let Some(other) = segments.overlapping(&endpoint, &addresses, None) {
         return Err(Refused(format!("it overlaps segment {}, {}", other.id, other.place())));
     }

@@ -85,12 +85,8 @@ fn contents_of(object: &Object, segments: &Segments) -> Option<ObjectContents> {
     if object.removed {
         return None;
     }
-    let replicas: Vec<_> = object
-        .replicas
-        .as_slice()
-        .iter()
-        .filter_map(|r| Some((segments.get(r.segment)?.id.clone(), r.address)))
-        .collect();
+    let replicas: Vec<_> =
+        object.replicas.written().filter_map(|r| Some((segments.get(r.segment)?.id.clone(), r.address))).collect();
     (!replicas.is_empty()).then_some(ObjectContents {
         incarnation: object.incarnation,
         client: object.client,

@@ -3,6 +3,8 @@
 use ha_types::{MonoTime, ObjectIncarnation, Seq};
 
 use crate::ClientId;
+#[cfg(feature = "mooncake")]
+use crate::state::Imported;
 use crate::state::{KeyBytes, SegmentIx, Segments, TenantIx};
 use crate::visibility::{ReplicaStatus, Visibility, visibility};
 
@@ -18,13 +20,41 @@ pub(crate) struct Replica {
 pub(crate) enum Replicas {
     One(Replica),
     Many(Box<[Replica]>),
+    /// As Mooncake's log has them: of any kind, in any status.
+    #[cfg(feature = "mooncake")]
+    Imported(Box<Imported>),
 }
 
 impl Replicas {
+    /// The ranges that are taken in segments.
     pub(crate) fn as_slice(&self) -> &[Replica] {
         match self {
             Self::One(replica) => std::slice::from_ref(replica),
             Self::Many(replicas) => replicas,
+            #[cfg(feature = "mooncake")]
+            Self::Imported(imported) => imported.ranges(),
+        }
+    }
+
+    /// Those of [`Self::as_slice`] that were written to their end.
+    pub(crate) fn written(&self) -> impl Iterator<Item = &Replica> {
+        self.as_slice().iter().enumerate().filter(|(index, _)| self.is_written(*index)).map(|(_, replica)| replica)
+    }
+
+    fn is_written(&self, _index: usize) -> bool {
+        match self {
+            Self::One(_) | Self::Many(_) => true,
+            #[cfg(feature = "mooncake")]
+            Self::Imported(imported) => imported.is_complete(_index),
+        }
+    }
+
+    /// How many more replicas there are than [`Self::as_slice`] has: they lie where this master cannot read.
+    fn elsewhere(&self) -> usize {
+        match self {
+            Self::One(_) | Self::Many(_) => 0,
+            #[cfg(feature = "mooncake")]
+            Self::Imported(imported) => imported.elsewhere(),
         }
     }
 }
@@ -59,19 +89,35 @@ impl Object {
         self.tenant == tenant && *self.key == *key
     }
 
-    /// The status of each replica that lies in a mounted segment.
+    /// The status of each replica that lies in a mounted segment. One that lies elsewhere is there and cannot be read, as if it
+    /// were still being written.
     pub(crate) fn statuses<'a>(&'a self, segments: &'a Segments) -> impl Iterator<Item = ReplicaStatus> + 'a {
-        let status = if self.removed { ReplicaStatus::Removed } else { ReplicaStatus::Complete };
-        let mounted = move |replica: &&Replica| segments.is_mounted(replica.segment);
-        self.replicas.as_slice().iter().filter(mounted).map(move |_| status)
+        let status = move |written| match (self.removed, written) {
+            (true, _) => ReplicaStatus::Removed,
+            (false, true) => ReplicaStatus::Complete,
+            (false, false) => ReplicaStatus::Processing,
+        };
+        let mounted = move |(_, replica): &(usize, &Replica)| segments.is_mounted(replica.segment);
+        let in_segments = self.replicas.as_slice().iter().enumerate().filter(mounted);
+        let elsewhere = std::iter::repeat_n(status(false), self.replicas.elsewhere());
+        in_segments.map(move |(index, _)| status(self.replicas.is_written(index))).chain(elsewhere)
     }
 
     pub(crate) fn is_readable(&self, segments: &Segments) -> bool {
         visibility(self.statuses(segments)) == Visibility::Readable
     }
 
+    /// Whether the key is taken: by an object that can be read, or by one of Mooncake's that is only kept.
+    pub(crate) fn stands(&self, segments: &Segments) -> bool {
+        visibility(self.statuses(segments)) != Visibility::NotFound
+    }
+
     /// Forgets replicas in segments that are gone; `false` if none is left.
     pub(crate) fn keep_mounted(&mut self, segments: &Segments) -> bool {
+        #[cfg(feature = "mooncake")]
+        if let Replicas::Imported(imported) = &mut self.replicas {
+            return imported.keep(|replica| segments.is_mounted(replica.segment));
+        }
         let mounted = |replica: &Replica| segments.is_mounted(replica.segment);
         if self.replicas.as_slice().iter().all(mounted) {
             return true;

@@ -14,11 +14,13 @@ pub(crate) struct PolicyInForce {
     durable: LoggedPolicy,
     on_its_way: VecDeque<(Seq, LoggedPolicy)>,
     in_force: Policy,
+    /// Whether grants and leases of Mooncake's may run, of which nobody of ours knows how long: until a POLICY entry says so.
+    imported: bool,
 }
 
 impl Default for PolicyInForce {
     fn default() -> Self {
-        Self { durable: LoggedPolicy::INITIAL, on_its_way: VecDeque::new(), in_force: Policy::INITIAL }
+        Self { durable: LoggedPolicy::INITIAL, on_its_way: VecDeque::new(), in_force: Policy::INITIAL, imported: false }
     }
 }
 
@@ -42,9 +44,21 @@ impl PolicyInForce {
         self.on_its_way.iter().map(|(_, l)| l.quarantine_ms).fold(self.durable.quarantine_ms, u64::max)
     }
 
+    /// An entry of Mooncake's was replayed: whoever leads next waits for the clients of its primary.
+    #[cfg(feature = "mooncake")]
+    pub(crate) fn imported(&mut self) {
+        self.durable.quarantine_ms = self.durable.quarantine_ms.max(Policy::AFTER_MOONCAKE_MS);
+        self.imported = true;
+    }
+
+    /// Whether the log says nothing later about grants and leases than that they were Mooncake's.
+    pub(crate) fn is_imported(&self) -> bool {
+        self.imported
+    }
+
     /// An entry was replayed.
     pub(crate) fn replace(&mut self, logged: LoggedPolicy) {
-        *self = Self { durable: logged, on_its_way: VecDeque::new(), in_force: logged.policy };
+        *self = Self { durable: logged, on_its_way: VecDeque::new(), in_force: logged.policy, imported: false };
     }
 
     /// An entry was committed.
@@ -58,6 +72,7 @@ impl PolicyInForce {
         while self.on_its_way.front().is_some_and(|(first, _)| *first <= seq) {
             if let Some((_, logged)) = self.on_its_way.pop_front() {
                 self.durable = logged;
+                self.imported = false;
             }
         }
         self.recompute();

@@ -10,6 +10,8 @@ use hashbrown::{HashMap, HashSet};
 use parking_lot::Mutex;
 
 use crate::ReplicaRange;
+#[cfg(feature = "mooncake")]
+use crate::state::MooncakeSegment;
 use crate::state::{Replica, Space};
 
 /// The number of one mount of a segment within this process. Never used again, so that a replica of a mount that is gone
@@ -22,7 +24,7 @@ pub(crate) struct SegmentIx(u32);
 pub(crate) enum Opening {
     /// It was mounted when the log was claimed: after the quarantine of the claim.
     AfterQuarantine,
-    /// Its mount is not durable yet.
+    /// Its mount is not durable yet; or it was mounted under Mooncake, which does not say where it lies, and not again since.
     AwaitsMount,
     /// Its mount is durable.
     At(MonoTime),
@@ -51,6 +53,9 @@ pub(crate) struct Segment {
     pub(crate) seq: Seq,
     /// The innermost lock but one (see [`crate::locks`]).
     pub(crate) space: Mutex<SegmentSpace>,
+    /// What Mooncake says of it; until a mount of ours says at which addresses it lies, it spans them all, and none is handed out.
+    #[cfg(feature = "mooncake")]
+    pub(crate) mooncake: Option<Box<MooncakeSegment>>,
 }
 
 impl Segment {
@@ -61,6 +66,22 @@ impl Segment {
     /// A range of it, for a client.
     pub(crate) fn range(&self, address: u64, length: u64) -> ReplicaRange {
         ReplicaRange { segment: self.id.clone(), endpoint: self.endpoint.clone(), address, length }
+    }
+
+    /// Whether nobody has said yet at which addresses it lies.
+    pub(crate) fn is_unplaced(&self) -> bool {
+        #[cfg(feature = "mooncake")]
+        return self.mooncake.is_some();
+        #[cfg(not(feature = "mooncake"))]
+        false
+    }
+
+    /// Its bytes as Mooncake says them, while nobody has said at which addresses it lies.
+    pub(crate) fn capacity(&self) -> Option<u64> {
+        #[cfg(feature = "mooncake")]
+        return self.mooncake.as_deref().map(|mooncake| mooncake.capacity);
+        #[cfg(not(feature = "mooncake"))]
+        None
     }
 
     pub(crate) fn place(&self) -> String {
@@ -188,6 +209,8 @@ impl Segments {
             mounted_by: seq,
             seq,
             space: Mutex::new(space),
+            #[cfg(feature = "mooncake")]
+            mooncake: None,
         })));
         ix
     }
@@ -215,8 +238,49 @@ impl Segments {
         segment.seq = seq;
     }
 
+    /// The segment that begins at `base` of `endpoint`.
+    #[cfg(feature = "mooncake")]
+    pub(super) fn at_place(&self, endpoint: &Arc<str>, base: u64) -> Option<(SegmentIx, &Segment)> {
+        let ix = *self.by_place.get(&(endpoint.clone(), base))?;
+        Some((ix, self.at(ix)))
+    }
+
+    /// Gives a segment another id, and another first address in the order of places.
+    #[cfg(feature = "mooncake")]
+    pub(super) fn rename(&mut self, ix: SegmentIx, id: SegmentId, base: u64) {
+        let Some(segment) = self.slots.get_mut(ix.0 as usize).and_then(Option::as_deref_mut) else { return };
+        self.by_id.remove(&segment.id);
+        self.by_place.remove(&(segment.endpoint.clone(), segment.base));
+        self.by_id.insert(id.clone(), ix);
+        self.by_place.insert((segment.endpoint.clone(), base), ix);
+        self.known.insert(id.clone());
+        self.left.remove(&id);
+        segment.id = id;
+    }
+
+    /// There was memory of Mooncake's at that endpoint, though no mount in the log says so. An endpoint that is no segment id can be
+    /// no mount of Mooncake's either.
+    #[cfg(feature = "mooncake")]
+    pub(super) fn note_memory_at(&mut self, endpoint: &str) {
+        if !self.known.contains(endpoint)
+            && let Ok(id) = SegmentId::new(endpoint)
+        {
+            self.known.insert(id);
+        }
+    }
+
+    /// Whether a segment of that id, or one of Mooncake's at that endpoint, ever occurred in the log.
+    pub(crate) fn knows_memory_of(&self, id: &SegmentId, endpoint: &str) -> bool {
+        self.knows(id) || (cfg!(feature = "mooncake") && self.known.contains(endpoint))
+    }
+
     pub(crate) fn get_mut(&mut self, ix: SegmentIx) -> Option<&mut Segment> {
         self.slots.get_mut(ix.0 as usize)?.as_deref_mut()
+    }
+
+    /// Whether the segment is one of Mooncake's at that endpoint, which a mount of ours may adopt.
+    pub(crate) fn is_mooncakes_at(&self, ix: SegmentIx, endpoint: &str) -> bool {
+        self.get(ix).is_some_and(|segment| segment.is_unplaced() && *segment.endpoint == *endpoint)
     }
 
     /// Makes the ranges of an object free, in replay.

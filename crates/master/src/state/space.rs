@@ -46,6 +46,27 @@ impl Space {
         true
     }
 
+    /// The first address of `all` outside `inside` that is not free.
+    #[cfg(feature = "mooncake")]
+    pub(crate) fn taken_outside(&self, all: &Range<u64>, inside: &Range<u64>) -> Option<u64> {
+        let outside = [all.start..inside.start, inside.end..all.end];
+        outside
+            .into_iter()
+            .filter(|part| !part.is_empty())
+            .find_map(|part| self.free.gaps(&part).next().map(|gap| gap.start))
+    }
+
+    /// Forgets what of `all` lies outside `inside`, all of which is free.
+    ///
+    /// # Panics
+    /// If a part of it is not: somebody has it.
+    #[cfg(feature = "mooncake")]
+    pub(crate) fn narrow(&mut self, all: &Range<u64>, inside: &Range<u64>) {
+        for part in [all.start..inside.start, inside.end..all.end] {
+            assert!(part.is_empty() || self.take(&part), "{part:#x?} is outside a segment and taken");
+        }
+    }
+
     /// Whether all of `range` is free.
     #[cfg(test)]
     pub(crate) fn is_free(&self, range: &Range<u64>) -> bool {

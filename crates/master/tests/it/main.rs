@@ -3,6 +3,8 @@
 mod figures;
 mod kit;
 mod model;
+#[cfg(all(feature = "mooncake", feature = "test-kit"))]
+mod mooncake;
 mod policy;
 mod promotion;
 mod puts;

@@ -199,6 +199,32 @@ async fn batch_remove_larger_than_the_queue_goes_through_it() {
     assert!(cluster.fold_contents().await.objects.is_empty());
 }
 
+/// A batch removal that fills the queue leaves an eighth of it to calls for one object each.
+#[tokio::test]
+async fn batch_remove_leaves_room_for_other_calls() {
+    let cluster = Cluster::new();
+    let node = cluster.promote_with(|env| env.writer.oplog_batch_max_entries = 8).await;
+    node.mount("s", 0, 10_000).await;
+    let names: Vec<String> = (0..100).map(|i| format!("k{i}")).collect();
+    for k in &names {
+        node.put(k, 10).await;
+    }
+    node.hold();
+    let keys: Vec<_> = names[1..].iter().map(|k| key(k)).collect();
+    let master = node.master.clone();
+    let batch = tokio::spawn(async move { master.batch_remove(&tenant(), &keys, Promise::Durable).await });
+    // A batch in flight, and its share of the queue behind it.
+    let behind = |m: oplog_core::WriterMetrics| m.bulk_slots == 7 && m.waiting_entries == 7 && m.prefix_lag_entries > 7;
+    while !behind(node.master.writer().metrics()) {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(node.master.writer().reserve_bulk(1).unwrap_err(), oplog_core::ReserveError::QueueFull);
+    node.remove("k0", Promise::Accepted).await.unwrap();
+    node.release().await;
+    assert!(batch.await.unwrap().unwrap().iter().all(Result::is_ok));
+    assert!(cluster.fold_contents().await.objects.is_empty());
+}
+
 /// Rows D8, invariant M6.
 #[tokio::test]
 async fn d8_tenants_and_keys_that_look_alike_are_distinct_everywhere() {

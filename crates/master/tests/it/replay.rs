@@ -225,6 +225,18 @@ fn s1_an_entry_out_of_order_is_refused() {
 }
 
 #[test]
+fn a_hole_whose_loss_was_accepted_is_passed_and_changes_nothing_else() {
+    let mut log = two_segments();
+    let before = log.state.contents();
+    log.state.pass_hole(Seq::new(9)).unwrap();
+    assert_eq!((log.state.last_applied(), log.state.contents()), (Seq::new(9), before));
+    log.try_apply(&entry(OpType::SegmentUnmount, "s", &[1])).unwrap_err();
+    log.seq = 9;
+    log.apply(&entry(OpType::SegmentUnmount, "s", &[1]));
+    assert_eq!(log.state.last_applied(), Seq::new(10));
+}
+
+#[test]
 fn keys_that_are_not_utf_8_survive() {
     let mut log = two_segments();
     let raw = Entry { key: b"\xff\0\xfe", ..entry(OpType::PutEnd, "", &[]) };
@@ -260,4 +272,25 @@ async fn s8_replaying_a_masters_log_gives_its_state() {
     assert_eq!(live, cluster.fold_contents().await);
     assert_eq!(live, cluster.fold_contents().await);
     assert_eq!(live, cluster.promote().await.master.state().contents());
+}
+
+/// What the benches call realistic is a log that a master takes.
+#[test]
+fn generated_metadata_is_a_sound_log() {
+    use oplog_core::test_kit::metadata::{Metadata, Payloads};
+    let mut state = MasterState::new();
+    for (entry, seq) in Metadata::first(Payloads::Plimsoll, 1, 20_000).iter().zip(1..) {
+        let entry = entry.as_new();
+        let entry = EntryRef {
+            seq: Seq::new(seq),
+            epoch: Epoch::new(Metadata::EPOCH),
+            timestamp_ms: 0,
+            op_type: entry.op_type,
+            tenant: entry.tenant,
+            key: entry.key,
+            payload: entry.payload,
+        };
+        state.apply(entry).unwrap_or_else(|e| panic!("entry {seq}: {e}"));
+    }
+    assert!(state.contents().objects.len() > 15_000);
 }

@@ -38,7 +38,11 @@ pub(crate) fn full_record(count: usize) -> Bytes {
 
 impl Bare {
     pub(crate) async fn run(store: &Opened, count: usize, slice: Duration) -> Self {
-        let Log { claimed, storage } = store.log().await;
+        Self::run_on(store.log().await, count, slice).await
+    }
+
+    pub(crate) async fn run_on(log: Log, count: usize, slice: Duration) -> Self {
+        let Log { claimed, storage } = log;
         let mut prefix = *claimed.prefix();
         let record = full_record(count);
         let sending = storage.clone();

@@ -1,9 +1,9 @@
 //! Owns the measurement of the ordered writer against a bare loop that sends prebuilt full records, one in flight, through the
 //! same transaction on the same connection.
 //!
-//! `cargo bench -p oplog-core --bench writer -- [--quick] [--json] [--only memory|sqlite|etcd]`. A round runs the bare loop and
+//! `cargo bench -p oplog-core --bench writer -- [--quick] [--json] [--only memory|sqlite|etcd|redis|waiting]`. A round runs the bare loop and
 //! every case once; figures are medians of the rounds, ratios are taken within a round. `--quick` runs fewer rounds of the same. etcd is measured where
-//! `PLIMSOLL_ETCD_ENDPOINT` names one and the feature `bench-etcd` is on.
+//! `PLIMSOLL_ETCD_ENDPOINT` names one and the feature `bench-etcd` is on, Redis likewise with `PLIMSOLL_REDIS_ENDPOINT` and `bench-redis`.
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads clocks, the command line and the environment")]
 
 mod bare;
@@ -13,6 +13,8 @@ mod entries;
 mod report;
 mod slow;
 mod store;
+mod waiting;
+mod waiting_report;
 
 use crate::bare::Bare;
 use crate::case::Case;
@@ -40,6 +42,9 @@ fn main() {
             Ok(opened) => runtime.block_on(measure(&opened, rounds, &mut report)),
             Err(why) => eprintln!("SKIPPED {}: {why}", store.backend()),
         }
+    }
+    if only("waiting") {
+        runtime.block_on(waiting::measure(flag("--quick"), flag("--json")));
     }
 }
 

@@ -18,6 +18,7 @@ pub(crate) enum Store {
     Memory { delay_ms: u64 },
     Sqlite,
     Etcd,
+    Redis,
 }
 
 /// An open store.
@@ -36,9 +37,9 @@ pub(crate) struct Log {
 }
 
 impl Store {
-    pub(crate) fn all() -> [Self; 5] {
+    pub(crate) fn all() -> [Self; 6] {
         let memory = |delay_ms| Self::Memory { delay_ms };
-        [memory(0), memory(1), memory(5), Self::Sqlite, Self::Etcd]
+        [memory(0), memory(1), memory(5), Self::Sqlite, Self::Etcd, Self::Redis]
     }
 
     pub(crate) fn backend(self) -> &'static str {
@@ -46,13 +47,14 @@ impl Store {
             Self::Memory { .. } => "memory",
             Self::Sqlite => "sqlite",
             Self::Etcd => "etcd",
+            Self::Redis => "redis",
         }
     }
 
     pub(crate) fn delay_ms(self) -> u64 {
         match self {
             Self::Memory { delay_ms } => delay_ms,
-            Self::Sqlite | Self::Etcd => 0,
+            Self::Sqlite | Self::Etcd | Self::Redis => 0,
         }
     }
 
@@ -62,7 +64,7 @@ impl Store {
             Self::Memory { delay_ms: 0 } => 200,
             Self::Memory { delay_ms: 1 } => 250,
             Self::Memory { .. } => 400,
-            Self::Sqlite | Self::Etcd => 500,
+            Self::Sqlite | Self::Etcd | Self::Redis => 500,
         })
     }
 
@@ -79,6 +81,7 @@ impl Store {
                 Some(Arc::new(kv))
             }
             Self::Etcd => Some(etcd().await?),
+            Self::Redis => Some(redis().await?),
         };
         Ok(Opened { store: self, shared, runs: AtomicU64::new(0), _directory: directory })
     }
@@ -98,27 +101,54 @@ async fn etcd() -> Result<Arc<dyn TxnKv>, String> {
     Err("the bench was built without the feature `bench-etcd`".into())
 }
 
+#[cfg(feature = "bench-redis")]
+async fn redis() -> Result<Arc<dyn TxnKv>, String> {
+    let endpoint =
+        std::env::var("PLIMSOLL_REDIS_ENDPOINT").map_err(|_| "PLIMSOLL_REDIS_ENDPOINT names none".to_owned())?;
+    let connected = ha_kv::RedisKv::connect(ha_kv::RedisOptions::single(endpoint), Arc::new(SystemEntropy)).await;
+    Ok(Arc::new(connected.map_err(|e| e.to_string())?))
+}
+
+#[cfg(not(feature = "bench-redis"))]
+async fn redis() -> Result<Arc<dyn TxnKv>, String> {
+    Err("the bench was built without the feature `bench-redis`".into())
+}
+
 impl Opened {
-    /// A fresh log, claimed.
-    pub(crate) async fn log(&self) -> Log {
+    /// The place of a log that nobody has begun.
+    pub(crate) async fn place(&self) -> BatchStorage {
         let kv: Arc<dyn TxnKv> = match (&self.shared, self.store.delay_ms()) {
             (Some(kv), _) => Arc::clone(kv),
             (None, 0) => Arc::new(MemoryKv::new()),
             (None, ms) => SlowKv::new(Duration::from_millis(ms)),
         };
         let run = self.runs.fetch_add(1, Ordering::Relaxed);
-        let keys = LogKeys::of(&ClusterId::new(&format!("bench-{}-{run}", std::process::id())).expect("an id"));
-        let options = OpenOptions { accept_lost_writes: true, ..OpenOptions::default() };
-        let storage = BatchStorage::open(kv, keys, options).await.expect("the log opens");
+        place_in(kv, &format!("bench-{}-{run}", std::process::id())).await
+    }
+
+    /// A fresh log, claimed.
+    pub(crate) async fn log(&self) -> Log {
+        Log::begin(self.place().await).await
+    }
+}
+
+/// The place of a log in `kv` that nobody has begun.
+pub(crate) async fn place_in(kv: Arc<dyn TxnKv>, cluster: &str) -> BatchStorage {
+    let keys = LogKeys::of(&ClusterId::new(cluster).expect("an id"));
+    let options = OpenOptions { accept_lost_writes: true, ..OpenOptions::default() };
+    BatchStorage::open(kv, keys, options).await.expect("the log opens")
+}
+
+impl Log {
+    /// Begins the log and claims it.
+    pub(crate) async fn begin(storage: BatchStorage) -> Self {
         storage.create_first_prefix().await.expect("the first prefix");
         let (clock, pause) = (SystemClock::new(), Duration::from_millis(1));
         let claim = claim_and_verify(storage.clone(), Replica::empty(Nothing), &Always, &clock, &SystemEntropy, pause);
         let (_, claimed) = claim.await.expect("the claim").into_parts();
-        Log { claimed, storage }
+        Self { claimed, storage }
     }
-}
 
-impl Log {
     /// Removes a log that was measured, so that a file or a quota does not fill.
     pub(crate) async fn remove(storage: &BatchStorage) {
         let prefix = storage.keys().durable_prefix();
@@ -130,7 +160,7 @@ impl Log {
 
 /// The log is new: there is nothing to apply.
 #[derive(Debug)]
-struct Nothing;
+pub(crate) struct Nothing;
 
 impl StateMachine for Nothing {
     fn last_applied(&self) -> Seq {

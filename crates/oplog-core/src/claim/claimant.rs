@@ -9,7 +9,7 @@ use super::ClaimError;
 use super::silence::Silence;
 use super::verdict::{Verdict, judge};
 use crate::caught_up::{Claim, ClaimedLog};
-use crate::record::BatchRef;
+use crate::record::BatchRecord;
 use crate::{BatchStorage, DurablePrefix, FaultKind, LogError, Position, ReplayFault, Replica, StateMachine, catch_up};
 
 /// How much a page of the catch-up holds.
@@ -19,21 +19,24 @@ const PAGE_BYTES: usize = 4 << 20;
 const MAX_PAUSE_FACTOR: u32 = 16;
 
 /// What a claim came to.
-enum Swap {
+pub(super) enum Swap {
     /// The log is ours under this prefix.
     Claimed(DurablePrefix),
+    /// The log is ours under this prefix, and was Mooncake's before.
+    #[cfg(feature = "mooncake")]
+    TakenOver(DurablePrefix),
     /// An older writer moved the prefix to here first.
     Moved(DurablePrefix),
 }
 
 pub(super) struct Claimant<'a, S> {
-    storage: BatchStorage,
+    pub(super) storage: BatchStorage,
     pub(super) replica: Replica<S>,
     guard: &'a dyn LeaderGuard,
-    clock: &'a dyn Clock,
+    pub(super) clock: &'a dyn Clock,
     entropy: &'a dyn Entropy,
     backoff: Backoff,
-    silence: Silence,
+    pub(super) silence: Silence,
     /// Where the replica stood when a read showed what only a second one may confirm. After progress it is another doubt.
     doubted_at: Option<Position>,
 }
@@ -54,9 +57,11 @@ impl<'a, S: StateMachine> Claimant<'a, S> {
 
     pub(super) async fn run(&mut self) -> Result<ClaimedLog, ClaimError> {
         let mut expected = self.caught_up_prefix().await?;
-        let prefix = loop {
+        let (prefix, from_mooncake) = loop {
             match self.claim(&expected).await? {
-                Swap::Claimed(mine) => break mine,
+                Swap::Claimed(mine) => break (mine, false),
+                #[cfg(feature = "mooncake")]
+                Swap::TakenOver(mine) => break (mine, true),
                 Swap::Moved(to) => expected = self.follow_to(to).await?,
             }
         };
@@ -73,7 +78,7 @@ impl<'a, S: StateMachine> Claimant<'a, S> {
             position.batch_id == prefix.batch_id && position.last_seq == prefix.last_seq,
             "catch-up ended at {position:?} and said it reached {prefix}"
         );
-        let claim = Claim { epoch: prefix.epoch, owner: prefix.owner, claimed_at };
+        let claim = Claim { epoch: prefix.epoch, owner: prefix.owner, claimed_at, from_mooncake };
         Ok(ClaimedLog { storage: self.storage.clone(), prefix, position, claim })
     }
 
@@ -119,7 +124,7 @@ impl<'a, S: StateMachine> Claimant<'a, S> {
         let id = prefix.batch_id;
         let key = self.storage.keys().batch(id);
         let record = self.storage.read_batch(id).await?.ok_or_else(|| ReplayFault::batch_missing(&key, id, prefix))?;
-        let batch = BatchRef::decode(&record).map_err(|e| ReplayFault::batch_undecodable(&key, &e))?;
+        let batch = BatchRecord::decode(record).map_err(|e| ReplayFault::batch_undecodable(&key, &e))?;
         let at = self.replica.position();
         if batch.header().batch_id != id {
             let found = format!("the record of batch {}", batch.header().batch_id);
@@ -136,6 +141,12 @@ impl<'a, S: StateMachine> Claimant<'a, S> {
 
     /// Swaps `expected` for a claim of ours.
     async fn claim(&mut self, expected: &DurablePrefix) -> Result<Swap, ClaimError> {
+        #[cfg(feature = "mooncake")]
+        if expected.epoch == ha_types::Epoch::ZERO
+            && let Some(swap) = self.take_over(expected).await?
+        {
+            return Ok(swap);
+        }
         let mine = self.next_claim(expected)?;
         loop {
             self.check_leadership()?;
@@ -164,7 +175,11 @@ impl<'a, S: StateMachine> Claimant<'a, S> {
     }
 
     /// Reads the prefix until it is answered; a verdict of *corrupt* stands only if a second read gives it too.
-    async fn judged(&mut self, expected: &DurablePrefix, mine: &DurablePrefix) -> Result<Verdict, ClaimError> {
+    pub(super) async fn judged(
+        &mut self,
+        expected: &DurablePrefix,
+        mine: &DurablePrefix,
+    ) -> Result<Verdict, ClaimError> {
         let mut confirmed = false;
         loop {
             match self.storage.read_prefix().await {
@@ -177,7 +192,7 @@ impl<'a, S: StateMachine> Claimant<'a, S> {
         }
     }
 
-    fn next_claim(&self, expected: &DurablePrefix) -> Result<DurablePrefix, ClaimError> {
+    pub(super) fn next_claim(&self, expected: &DurablePrefix) -> Result<DurablePrefix, ClaimError> {
         let mut owner = Owner::new(self.entropy.next_u64());
         while owner == Owner::NOBODY || owner == expected.owner {
             owner = Owner::new(self.entropy.next_u64());
@@ -190,7 +205,7 @@ impl<'a, S: StateMachine> Claimant<'a, S> {
         })
     }
 
-    fn corrupt(&self, expected: &DurablePrefix, found: Option<DurablePrefix>) -> LogError {
+    pub(super) fn corrupt(&self, expected: &DurablePrefix, found: Option<DurablePrefix>) -> LogError {
         let key = self.storage.keys().durable_prefix();
         match found {
             None => ReplayFault::prefix_missing(&key).into(),
@@ -201,22 +216,22 @@ impl<'a, S: StateMachine> Claimant<'a, S> {
         }
     }
 
-    fn check_leadership(&self) -> Result<(), ClaimError> {
+    pub(super) fn check_leadership(&self) -> Result<(), ClaimError> {
         if self.guard.holds() { Ok(()) } else { Err(ClaimError::NotLeader) }
     }
 
-    fn is_silent_too_long(&mut self, error: &KvError) -> Result<bool, ClaimError> {
+    pub(super) fn is_silent_too_long(&mut self, error: &KvError) -> Result<bool, ClaimError> {
         let (now, until) = (self.clock.now(), self.guard.serve_until().ok_or(ClaimError::NotLeader)?);
         Ok(self.silence.lasts_too_long(error, now, until.saturating_since(now)))
     }
 
-    async fn pause(&mut self) -> Result<(), ClaimError> {
+    pub(super) async fn pause(&mut self) -> Result<(), ClaimError> {
         tokio::time::sleep(self.backoff.next_pause(self.entropy)).await;
         self.check_leadership()
     }
 
     /// Returns if the step that failed with `error` is worth repeating, after a pause; else gives the error back.
-    async fn recover(&mut self, error: LogError) -> Result<(), ClaimError> {
+    pub(super) async fn recover(&mut self, error: LogError) -> Result<(), ClaimError> {
         match &error {
             LogError::Store(store) if store.class() != ErrorClass::Permanent => {
                 if self.is_silent_too_long(store)? {

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use ha_kv::{KvError, KvErrorKind};
+use ha_kv::{ErrorClass, KvError, KvErrorKind};
 use ha_types::MonoTime;
 
 /// Whether the store answers, and for how long a lease lets it be silent. A definite refusal is an answer: a full store refuses everybody, and giving up there would leave
@@ -28,7 +28,9 @@ impl Silence {
     /// left of it, which is its TTL less the margin.
     pub(super) fn lasts_too_long(&mut self, error: &KvError, now: MonoTime, lease_left: Duration) -> bool {
         self.patience = self.patience.max(lease_left);
-        if !(error.is_unknown() || matches!(error.kind, KvErrorKind::Unavailable | KvErrorKind::Timeout)) {
+        // What an operator has to cure was said by the store itself, whether or not it applied the request all the same.
+        let said = error.class() == ErrorClass::Operator;
+        if said || !(error.is_unknown() || matches!(error.kind, KvErrorKind::Unavailable | KvErrorKind::Timeout)) {
             self.broken();
             return false;
         }
@@ -57,6 +59,8 @@ mod tests {
         assert!(ask(&unknown, 13, 1));
         assert!(!ask(&full, 20, 3), "a refusal is an answer");
         assert!(!ask(&full, 99, 3));
+        let applied_and_full = KvError::new(KvErrorKind::NoSpace, Effect::Unknown, "full");
+        assert!(!ask(&applied_and_full, 99, 3), "so is one that may have been applied");
         assert!(!ask(&unknown, 100, 3));
         silence.broken();
         assert!(!silence.lasts_too_long(&unknown, at(103), Duration::ZERO));

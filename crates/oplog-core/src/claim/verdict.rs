@@ -7,7 +7,7 @@ use crate::DurablePrefix;
 
 /// What to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(crate) enum Verdict {
     /// The log is ours.
     Claimed,
     /// Nothing has happened: send the same claim again.
@@ -21,7 +21,7 @@ pub(super) enum Verdict {
 }
 
 /// Judges the prefix `found` after sending the claim `mine` of `expected` (design §3.1, *Claim*).
-pub(super) fn judge(expected: &DurablePrefix, mine: &DurablePrefix, found: Option<DurablePrefix>) -> Verdict {
+pub(crate) fn judge(expected: &DurablePrefix, mine: &DurablePrefix, found: Option<DurablePrefix>) -> Verdict {
     let Some(prefix) = found else { return Verdict::Corrupt(None) };
     if prefix == *mine {
         return Verdict::Claimed;

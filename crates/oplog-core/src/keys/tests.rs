@@ -19,6 +19,7 @@ fn keys_are_the_rfcs() {
     assert_eq!(keys.durable_prefix(), "/oplog/c1/durable_prefix");
     assert_eq!(keys.batch(BatchId::new(42)), "/oplog/c1/batches/00000000000000000042");
     assert_eq!(keys.legacy_latest(), "/oplog/c1/latest");
+    assert_eq!(keys.producer_view(), "/oplog/c1/producer_view");
     assert_eq!(keys.leader(), "/plimsoll/c1/leader");
     assert_eq!(keys.snapshot("s1"), "/plimsoll/c1/snapshots/s1");
 }
@@ -47,6 +48,7 @@ fn what_a_key_is_is_told_by_its_exact_shape() {
     for (rest, expected) in [
         ("durable_prefix", LogKey::DurablePrefix),
         ("latest", LogKey::LegacyLatest),
+        ("producer_view", LogKey::ProducerView),
         ("snapshot/20260719/sequence_id", LogKey::LegacySnapshot),
         ("batches/00000000000000000042", LogKey::Batch(BatchId::new(42))),
         ("batches/18446744073709551615", LogKey::Batch(BatchId::new(u64::MAX))),
@@ -60,7 +62,6 @@ fn what_a_key_is_is_told_by_its_exact_shape() {
         ("batches/", LogKey::Unknown),
         ("batches", LogKey::Unknown),
         ("0000000000000000007", LogKey::Unknown),
-        ("producer_view", LogKey::Unknown),
         ("durable_prefix2", LogKey::Unknown),
         ("", LogKey::Unknown),
     ] {

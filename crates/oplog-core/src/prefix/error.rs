@@ -18,7 +18,7 @@ pub struct PrefixError {
 
 impl PrefixError {
     #[cold]
-    pub(super) fn new(field: &'static str, offset: usize, expected: impl Display, found: impl Display) -> Self {
+    pub(crate) fn new(field: &'static str, offset: usize, expected: impl Display, found: impl Display) -> Self {
         Self { field, offset, expected: expected.to_string(), found: found.to_string() }
     }
 }

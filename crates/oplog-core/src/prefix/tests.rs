@@ -86,9 +86,21 @@ fn a_fault_names_the_key_the_field_and_the_remedy_in_one_sentence() {
 }
 
 #[test]
+#[cfg(not(feature = "mooncake"))]
 fn mooncakes_prefix_is_refused_by_name() {
     let error = refused(br#"{"batch_id":9,"last_seq":1024,"schema_version":1}"#);
     assert!(error.to_string().contains("Mooncake"), "{error}");
+}
+
+#[test]
+#[cfg(feature = "mooncake")]
+fn mooncakes_prefix_reads_as_epoch_zero() {
+    let prefix = DurablePrefix::decode(br#"{"batch_id":9,"last_seq":1024,"schema_version":1}"#).unwrap();
+    assert_eq!((prefix.epoch.get(), prefix.batch_id.get(), prefix.last_seq.get()), (0, 9, 1024));
+    assert!(prefix.is_mooncakes());
+    assert!(prefix.check().is_err(), "nothing is appended to it, and nothing claims it as if it were ours");
+    let error = refused(br#"{"batch_id":9,"last_seq":"1024","schema_version":1}"#);
+    assert_eq!((error.field, error.offset), ("last_seq", 25));
 }
 
 #[test]

@@ -3,14 +3,17 @@
 use ha_types::Seq;
 
 use super::body_sum::BodySum;
+use super::compression::BatchCompression;
 use super::entries::{Entries, RawEntry};
 use super::error::{RecordError, RecordErrorKind};
 use super::header::BatchHeader;
+use super::inflated::{Inflated, not_in_place};
 use super::layout::{
-    FLAG_ZSTD, HEADER_BYTES, MAGIC, MAX_BATCH_ENTRIES, MAX_BODY_BYTES, MIN_ENTRY_BYTES, SCHEMA_VERSION,
+    FLAG_ZSTD, FLAGS_AT, HEADER_BYTES, MAGIC, MAX_BATCH_ENTRIES, MAX_BODY_BYTES, MIN_ENTRY_BYTES, SCHEMA_VERSION,
 };
 use super::reader::Reader;
 use super::tenants::Tenants;
+use crate::crc::crc32c_after;
 
 /// A checked batch record, borrowed from its bytes.
 ///
@@ -19,6 +22,8 @@ use super::tenants::Tenants;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BatchRef<'a> {
     header: BatchHeader,
+    compression: BatchCompression,
+    raw_bytes: usize,
     crc: u32,
     last_seq: Seq,
     count: usize,
@@ -27,20 +32,46 @@ pub struct BatchRef<'a> {
 }
 
 impl<'a> BatchRef<'a> {
-    /// Checks the whole record. Allocates only where it has several tenants, and then within the size of the record.
+    /// Checks the whole record, whose body must be raw. Allocates only where it has several tenants, and then within the size of
+    /// the record. What may be compressed is for [`Self::decode_in`].
     ///
     /// # Errors
-    /// [`RecordError`] names the field, its offset, what had to be there and what is.
+    /// [`RecordError`] names the field, its offset, what had to be there and what is; of kind
+    /// [`Compressed`](RecordErrorKind::Compressed) for a compressed body.
     pub fn decode(record: &'a [u8]) -> Result<Self, RecordError> {
-        let (crc, body) = open(record)?;
-        let mut sum = BodySum::new(body);
-        let batch = Self::parse(crc, body, &mut sum);
+        let stored = Opened::of(record)?;
+        match stored.compression {
+            BatchCompression::Off => Self::raw(stored),
+            BatchCompression::Zstd => Err(not_in_place()),
+        }
+    }
+
+    /// Checks the whole record; a compressed body is inflated into `room` and read there.
+    ///
+    /// # Errors
+    /// As [`Self::decode`], but that a build with the feature `zstd` reads compressed bodies. One that inflates to more than 64 MiB
+    /// is refused before memory is allocated for it.
+    pub fn decode_in(record: &'a [u8], room: &'a mut Inflated) -> Result<Self, RecordError> {
+        let stored = Opened::of(record)?;
+        match stored.compression {
+            BatchCompression::Off => Self::raw(stored),
+            BatchCompression::Zstd => {
+                // Only bytes that were written are inflated.
+                BodySum::compare(crc32c_after::<SCHEMA_VERSION, FLAG_ZSTD>(stored.body), stored.crc)?;
+                Self::parse(&stored, room.inflate(stored.body)?, &mut BodySum::new(&[]))
+            }
+        }
+    }
+
+    fn raw(stored: Opened<'a>) -> Result<Self, RecordError> {
+        let mut sum = BodySum::new(stored.body);
+        let batch = Self::parse(&stored, stored.body, &mut sum);
         // Whatever the bytes may say: if they are not the ones that were written, that is what is wrong with them.
-        sum.check(crc)?;
+        sum.check(stored.crc)?;
         batch
     }
 
-    fn parse(crc: u32, body: &'a [u8], sum: &mut BodySum<'a>) -> Result<Self, RecordError> {
+    fn parse(stored: &Opened<'_>, body: &'a [u8], sum: &mut BodySum<'a>) -> Result<Self, RecordError> {
         let mut reader = Reader::new(body, HEADER_BYTES);
         let header = read_header(&mut reader)?;
         let tenants = Tenants::read(&mut reader)?;
@@ -56,7 +87,9 @@ impl<'a> BatchRef<'a> {
             let found = format_args!("{count} entries from sequence {}", header.first_seq);
             RecordError::new(RecordErrorKind::Constraint, "entry count", count_at, expected, found)
         })?;
-        let batch = Self { header, crc, last_seq, count, tenants, entries: reader.rest() };
+        let (compression, raw_bytes) = (stored.compression, HEADER_BYTES + body.len());
+        let entries = reader.rest();
+        let batch = Self { header, compression, raw_bytes, crc: stored.crc, last_seq, count, tenants, entries };
         batch.check_entries(reader.offset(), sum)?;
         Ok(batch)
     }
@@ -95,6 +128,18 @@ impl<'a> BatchRef<'a> {
     #[must_use]
     pub fn header(&self) -> &BatchHeader {
         &self.header
+    }
+
+    /// How its body is stored.
+    #[must_use]
+    pub fn compression(&self) -> BatchCompression {
+        self.compression
+    }
+
+    /// How many bytes it would have with its body stored raw.
+    #[must_use]
+    pub fn raw_bytes(&self) -> usize {
+        self.raw_bytes
     }
 
     /// The CRC in its header: what the next record names as `prev_crc`.
@@ -138,35 +183,41 @@ impl<'a> BatchRef<'a> {
     }
 }
 
-/// Checks the ten bytes in front of the body but for the CRC; gives it and the body.
-fn open(record: &[u8]) -> Result<(u32, &[u8]), RecordError> {
-    use RecordErrorKind::{Compressed, Flags, TooLarge, Truncated, Version};
-    if let Some((found, kind)) = foreign(record) {
-        return Err(RecordError::new(kind, "magic", 0, "PLB1", found));
+/// A record whose ten bytes in front of the body were checked but for the CRC.
+struct Opened<'a> {
+    compression: BatchCompression,
+    crc: u32,
+    body: &'a [u8],
+}
+
+impl<'a> Opened<'a> {
+    fn of(record: &'a [u8]) -> Result<Self, RecordError> {
+        use RecordErrorKind::{Flags, TooLarge, Truncated, Version};
+        if let Some((found, kind)) = foreign(record) {
+            return Err(RecordError::new(kind, "magic", 0, "PLB1", found));
+        }
+        let (Some([version, flags, crc @ ..]), Some(body)) =
+            (record.get(MAGIC.len()..HEADER_BYTES), record.get(HEADER_BYTES..))
+        else {
+            let found = format_args!("{} before the end of the record", record.len());
+            return Err(RecordError::new(Truncated, "header", 0, format_args!("{HEADER_BYTES} bytes"), found));
+        };
+        if *version != SCHEMA_VERSION {
+            let expected = format_args!("{SCHEMA_VERSION}, the only one that this build reads");
+            return Err(RecordError::new(Version, "schema version", MAGIC.len(), expected, version));
+        }
+        if flags & !FLAG_ZSTD != 0 {
+            let expected = format_args!("no flag but {FLAG_ZSTD:#04x}, a zstd body");
+            return Err(RecordError::new(Flags, "flags", FLAGS_AT, expected, format_args!("{flags:#04x}")));
+        }
+        if body.len() > MAX_BODY_BYTES {
+            let expected = format_args!("at most {MAX_BODY_BYTES} bytes");
+            return Err(RecordError::new(TooLarge, "body", HEADER_BYTES, expected, body.len()));
+        }
+        let crc = crc.iter().rev().fold(0_u32, |crc, byte| (crc << 8) | u32::from(*byte));
+        let compression = if *flags == FLAG_ZSTD { BatchCompression::Zstd } else { BatchCompression::Off };
+        Ok(Self { compression, crc, body })
     }
-    let (Some([version, flags, crc @ ..]), Some(body)) =
-        (record.get(MAGIC.len()..HEADER_BYTES), record.get(HEADER_BYTES..))
-    else {
-        let found = format_args!("{} before the end of the record", record.len());
-        return Err(RecordError::new(Truncated, "header", 0, format_args!("{HEADER_BYTES} bytes"), found));
-    };
-    if *version != SCHEMA_VERSION {
-        let expected = format_args!("{SCHEMA_VERSION}, the only one that this build reads");
-        return Err(RecordError::new(Version, "schema version", 4, expected, version));
-    }
-    if *flags == FLAG_ZSTD {
-        let expected = "an uncompressed body, as this build has no zstd";
-        return Err(RecordError::new(Compressed, "flags", 5, expected, "a zstd body"));
-    }
-    if *flags != 0 {
-        return Err(RecordError::new(Flags, "flags", 5, "flags that this build knows", format_args!("{flags:#04x}")));
-    }
-    if body.len() > MAX_BODY_BYTES {
-        let expected = format_args!("at most {MAX_BODY_BYTES} bytes");
-        return Err(RecordError::new(TooLarge, "body", HEADER_BYTES, expected, body.len()));
-    }
-    let found = crc.iter().rev().fold(0_u32, |crc, byte| (crc << 8) | u32::from(*byte));
-    Ok((found, body))
 }
 
 /// What bytes without our magic are.

@@ -35,7 +35,11 @@ impl<'a> BodySum<'a> {
     /// Takes all that is left, and compares.
     pub(super) fn check(mut self, found: u32) -> Result<(), RecordError> {
         self.take(usize::MAX);
-        let expected = self.crc.finish();
+        Self::compare(self.crc.finish(), found)
+    }
+
+    /// That the checksum `found` in a header is the one `expected` of what is stored.
+    pub(super) fn compare(expected: u32, found: u32) -> Result<(), RecordError> {
         if expected == found {
             return Ok(());
         }

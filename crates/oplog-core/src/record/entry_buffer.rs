@@ -1,6 +1,8 @@
 //! Owns the buffer that entries are encoded into: room in front for the header, room behind for more, and the buffers of sealed
 //! records, which come back once nobody holds them.
 
+use std::borrow::Cow;
+
 use bytes::{Bytes, BytesMut};
 
 use super::layout::{CRC_AT, HEADER_BYTES, MAX_BODY_BYTES, MAX_ENTRY_FRAMING, SCHEMA_VERSION};
@@ -105,6 +107,21 @@ impl EntryBuffer {
         self.headroom = self.headroom.max(header.len().next_multiple_of(HEADROOM));
         self.clear();
         (Bytes::from(copy), crc)
+    }
+
+    /// The entries behind `header` in one piece; they stay in the buffer.
+    pub(super) fn behind(&mut self, header: &[u8]) -> Cow<'_, [u8]> {
+        let start = self.headroom.checked_sub(header.len());
+        if let Some(place) = start.and_then(|start| self.bytes.get_mut(start..self.headroom)) {
+            place.copy_from_slice(header);
+        }
+        match start {
+            Some(start) => Cow::Borrowed(self.bytes.get(start..self.end).unwrap_or_default()),
+            None => {
+                let entries = self.bytes.get(self.headroom..self.end).unwrap_or_default();
+                Cow::Owned([header, entries].concat())
+            }
+        }
     }
 
     fn keep(&mut self, sealed: Bytes) {

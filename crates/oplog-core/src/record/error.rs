@@ -11,11 +11,11 @@ pub enum RecordErrorKind {
     Version,
     /// A flag that this build does not know.
     Flags,
-    /// A zstd body, which this build does not inflate.
+    /// A zstd body where none can be read: this build is without the feature `zstd`, or it was asked to read in place.
     Compressed,
     /// The bytes are not the ones that were written.
     Checksum,
-    /// A body above 64 MiB.
+    /// A body above 64 MiB, or one that inflates to more.
     TooLarge,
     /// The bytes end too early.
     Truncated,
@@ -33,7 +33,7 @@ pub struct RecordError {
     pub kind: RecordErrorKind,
     /// The field that is wrong.
     pub field: &'static str,
-    /// Where it begins, in bytes from the start of the record.
+    /// Where it begins, in bytes from the start of the record; of a field inside a compressed body, as if that were stored raw.
     pub offset: usize,
     /// What had to be there.
     pub expected: String,
@@ -43,7 +43,7 @@ pub struct RecordError {
 
 impl RecordError {
     #[cold]
-    pub(super) fn new(
+    pub(crate) fn new(
         kind: RecordErrorKind,
         field: &'static str,
         offset: usize,

@@ -49,8 +49,10 @@ impl BatchHeader {
 /// A batch record ready to be stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SealedRecord {
-    /// The record.
+    /// The record, as it is stored.
     pub bytes: Bytes,
+    /// Its length in bytes with a raw body.
+    pub raw_bytes: usize,
     /// Its CRC: what the next record names as `prev_crc`.
     pub crc: u32,
     /// The sequence of its last entry.

@@ -19,6 +19,8 @@ pub(super) const FLAG_ZSTD: u8 = 1;
 /// Magic, version, flags, CRC.
 pub(super) const HEADER_BYTES: usize = 10;
 
+pub(super) const FLAGS_AT: usize = 5;
+
 pub(super) const CRC_AT: usize = 6;
 
 /// The smallest entry: op type, tenant index, one byte of key and one of payload, each with its length.

@@ -1,17 +1,20 @@
 //! Owns the batch that is being filled: entries are encoded as they come, the header lands in front of them at the seal.
 
+use bytes::Bytes;
 use ha_types::{ObjectKey, TenantId};
 
+use super::compression::BatchCompressor;
 use super::entry_buffer::EntryBuffer;
 use super::entry_error::EntryError;
 use super::header::{BatchHeader, SealError, SealedRecord};
 use super::layout::{
-    HEADER_BYTES, MAGIC, MAX_BATCH_ENTRIES, MAX_BODY_BYTES, MAX_COUNT_BYTES, MAX_ENTRY_FRAMING, MAX_FIXED_BYTES,
-    MAX_PAYLOAD_BYTES, SCHEMA_VERSION,
+    FLAG_ZSTD, HEADER_BYTES, MAGIC, MAX_BATCH_ENTRIES, MAX_BODY_BYTES, MAX_COUNT_BYTES, MAX_ENTRY_FRAMING,
+    MAX_FIXED_BYTES, MAX_PAYLOAD_BYTES, SCHEMA_VERSION,
 };
 use super::tenant_table::TenantTable;
 use super::varint;
 use crate::NewEntry;
+use crate::crc::crc32c_after;
 
 /// Entries encoded as they are pushed, to be sealed into one record. After a seal it is empty and ready for the next.
 ///
@@ -124,6 +127,18 @@ impl OpenBatch {
     /// # Errors
     /// [`SealError`]; the batch is unchanged.
     pub fn seal(&mut self, header: BatchHeader) -> Result<SealedRecord, SealError> {
+        self.seal_with(header, &mut BatchCompressor::off())
+    }
+
+    /// As [`Self::seal`], with the body compressed if that makes it smaller and `compressor` is for bodies of its length.
+    ///
+    /// # Errors
+    /// [`SealError`]; the batch is unchanged.
+    pub fn seal_with(
+        &mut self,
+        header: BatchHeader,
+        compressor: &mut BatchCompressor,
+    ) -> Result<SealedRecord, SealError> {
         if self.count == 0 {
             return Err(SealError::Empty);
         }
@@ -138,9 +153,24 @@ impl OpenBatch {
         if body > MAX_BODY_BYTES {
             return Err(SealError::TooLarge { bytes: body });
         }
-        let (bytes, crc) = self.entries.seal(&self.header);
+        let compressed = if compressor.tries(body) { self.compressed(compressor) } else { None };
+        let (bytes, crc) = compressed.unwrap_or_else(|| self.entries.seal(&self.header));
         self.clear();
-        Ok(SealedRecord { bytes, crc, last_seq, count })
+        Ok(SealedRecord { bytes, raw_bytes: HEADER_BYTES + body, crc, last_seq, count })
+    }
+
+    /// The record with its body compressed, and its CRC, if that is smaller. In a buffer of its own length: a store that keeps it
+    /// must not keep room for the raw one.
+    fn compressed(&mut self, compressor: &mut BatchCompressor) -> Option<(Bytes, u32)> {
+        let raw = self.entries.behind(&self.header);
+        let frame = compressor.compress(raw.get(HEADER_BYTES..)?)?;
+        let crc = crc32c_after::<SCHEMA_VERSION, FLAG_ZSTD>(frame);
+        let mut record = Vec::with_capacity(HEADER_BYTES + frame.len());
+        record.extend_from_slice(&MAGIC);
+        record.extend_from_slice(&[SCHEMA_VERSION, FLAG_ZSTD]);
+        record.extend_from_slice(&crc.to_le_bytes());
+        record.extend_from_slice(frame);
+        Some((record.into(), crc))
     }
 
     fn encode_header(&mut self, header: &BatchHeader) {

@@ -3,6 +3,7 @@
 use super::batch_ref::BatchRef;
 use super::entry_error::EntryError;
 use super::error::{RecordError, RecordErrorKind};
+use super::inflated::Inflated;
 use super::open_batch::OpenBatch;
 use crate::{EntryRef, NewEntry};
 
@@ -11,7 +12,8 @@ use crate::{EntryRef, NewEntry};
 /// # Errors
 /// [`RecordError`] if `record` is none, or `keep` is not between 1 and its number of entries − 1.
 pub fn split(record: &[u8], keep: usize) -> Result<(OpenBatch, OpenBatch), RecordError> {
-    let batch = BatchRef::decode(record)?;
+    let mut room = Inflated::new();
+    let batch = BatchRef::decode_in(record, &mut room)?;
     if !(1..batch.count()).contains(&keep) {
         let expected = format_args!("1 to {} entries to keep", batch.count().saturating_sub(1));
         return Err(RecordError::new(RecordErrorKind::Constraint, "split", 0, expected, keep));

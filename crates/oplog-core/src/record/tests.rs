@@ -1,5 +1,7 @@
 //! Owns what the record's tests share: the structure as postcard sees it, and records built around the encoder.
 
+#[cfg(feature = "zstd")]
+mod compressed;
 mod constraints;
 mod damage;
 mod golden;
@@ -68,6 +70,12 @@ impl Mirror {
 fn framed(body: &[u8]) -> Vec<u8> {
     let crc = crc32c::crc32c_append(crc32c::crc32c(&[1, 0]), body);
     [b"PLB1\x01\x00", &crc.to_le_bytes()[..], body].concat()
+}
+
+/// `stored` under a right header that says that it is compressed.
+fn framed_zstd(stored: &[u8]) -> Vec<u8> {
+    let crc = crc32c::crc32c_append(crc32c::crc32c(&[1, 1]), stored);
+    [b"PLB1\x01\x01", &crc.to_le_bytes()[..], stored].concat()
 }
 
 fn header(batch_id: u64, first_seq: u64) -> BatchHeader {

@@ -32,7 +32,7 @@ impl BatchStorage {
     ///
     /// # Errors
     /// [`LogError::Fault`] if there is no prefix and anything else of this cluster: batches, a snapshot in the catalogue, a
-    /// legacy log (which this build does not cut over from), or a key that is not known. A missing prefix beside other state
+    /// legacy log (which is cut over by `legacy::CutoverPlan`), or a key that is not known. A missing prefix beside other state
     /// is never a fresh cluster. [`LogError::Store`].
     ///
     /// # Cancel safety
@@ -72,7 +72,10 @@ impl BatchStorage {
                 LogKey::DurablePrefix => return Ok(None),
                 LogKey::Batch(_) => "a batch record without a durable prefix: the prefix was lost; restore the store",
                 LogKey::LegacyEntry(_) | LogKey::LegacyLatest | LogKey::LegacySnapshot => {
-                    "a legacy per-entry log, which this build neither follows nor cuts over from; use another cluster id"
+                    "a legacy per-entry log, which is not made new by itself: cut it over first, or use another cluster id"
+                }
+                LogKey::ProducerView => {
+                    "Mooncake's producer view without a durable prefix: the prefix was lost; restore the store"
                 }
                 LogKey::Unknown => "a key that is of no log known here; use another cluster id or log root",
             };

@@ -46,7 +46,7 @@ impl BatchStorage {
     /// Safe: the transaction cannot apply.
     pub async fn open(kv: Arc<dyn TxnKv>, keys: LogKeys, options: OpenOptions) -> Result<Self, LogError> {
         check_promises(&*kv, options)?;
-        let storage = Self { kv, keys, max_batch_bytes: options.max_batch_bytes };
+        let storage = Self::with(kv, keys, options.max_batch_bytes);
         let largest = storage.largest_append();
         check_limits(&*storage.kv, options.max_batch_bytes, largest)?;
         storage.probe(largest).await?;
@@ -56,7 +56,17 @@ impl BatchStorage {
     /// Opens the log for looking at it: asks nothing of the store, and every append is refused.
     #[must_use]
     pub fn open_for_reading(kv: Arc<dyn TxnKv>, keys: LogKeys) -> Self {
-        Self { kv, keys, max_batch_bytes: 0 }
+        Self::with(kv, keys, 0)
+    }
+
+    fn with(kv: Arc<dyn TxnKv>, keys: LogKeys, max_batch_bytes: usize) -> Self {
+        Self {
+            kv,
+            keys,
+            max_batch_bytes,
+            #[cfg(feature = "mooncake")]
+            take_over: None,
+        }
     }
 
     /// Keys and values of the largest append, in bytes.
@@ -114,7 +124,9 @@ fn check_promises(kv: &dyn TxnKv, options: OpenOptions) -> Result<(), LogError> 
             "the {name} store may lose writes that it has acknowledged: {reason}; cure it, or accept lost writes in words"
         )));
     }
-    if !store.linearizable_read {
+    // A store that a failover takes writes from also reads from the past until everybody has heard of it: the same word covers both.
+    let accepted = options.accept_lost_writes && !store.durable_ack.is_yes();
+    if !store.linearizable_read && !accepted {
         return Err(LogError::Refused(format!(
             "the {name} store may answer reads from the past as it is configured; a replicated log needs linearizable reads"
         )));

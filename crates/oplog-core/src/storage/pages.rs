@@ -1,7 +1,7 @@
 //! Owns range reads of batch records, paged by bytes.
 
 use bytes::Bytes;
-use ha_kv::{KvErrorKind, RangeLimit};
+use ha_kv::{KvError, KvErrorKind, RangeLimit, RangePage, TxnKv};
 use ha_types::BatchId;
 
 use super::BatchStorage;
@@ -46,16 +46,7 @@ impl BatchStorage {
             return Ok(BatchPage::default());
         }
         let (start, end) = self.keys.batch_range(after, through);
-        let store = self.kv.capabilities();
-        // A page ends after the pair that reaches the limit, so a large record must still fit behind it.
-        let room = store.max_reply_bytes.saturating_sub(store.max_value_bytes).max(store.max_reply_bytes / 2);
-        let mut limit = RangeLimit { pairs: limit.pairs.clamp(1, MAX_PAGE_PAIRS), bytes: limit.bytes.min(room) };
-        let page = loop {
-            match self.kv.range(&start, &end, limit).await {
-                Err(e) if e.kind == KvErrorKind::TooLarge && limit.pairs > 1 => limit.pairs /= 2,
-                answer => break answer?,
-            }
-        };
+        let page = read_page(&*self.kv, &start, &end, limit).await?;
         let mut records = Vec::with_capacity(page.pairs.len());
         for pair in page.pairs {
             match self.keys.classify(&pair.key) {
@@ -67,5 +58,24 @@ impl BatchStorage {
             }
         }
         Ok(BatchPage { records, more: page.more })
+    }
+}
+
+/// One page of `start <= key < end` within `limit` and within what the store can answer at once.
+pub(crate) async fn read_page(
+    kv: &dyn TxnKv,
+    start: &[u8],
+    end: &[u8],
+    limit: RangeLimit,
+) -> Result<RangePage, KvError> {
+    let store = kv.capabilities();
+    // A page ends after the pair that reaches the limit, so a large value must still fit behind it.
+    let room = store.max_reply_bytes.saturating_sub(store.max_value_bytes).max(store.max_reply_bytes / 2);
+    let mut limit = RangeLimit { pairs: limit.pairs.clamp(1, MAX_PAGE_PAIRS), bytes: limit.bytes.min(room) };
+    loop {
+        match kv.range(start, end, limit).await {
+            Err(e) if e.kind == KvErrorKind::TooLarge && limit.pairs > 1 => limit.pairs /= 2,
+            answer => return answer,
+        }
     }
 }

@@ -16,6 +16,7 @@ use crate::{FaultKind, LogError, ReplayFault};
 pub struct Records {
     storage: BatchStorage,
     after: BatchId,
+    at: BatchId,
     through: BatchId,
     page_bytes: usize,
     page: VecDeque<(BatchId, Bytes)>,
@@ -26,11 +27,17 @@ impl BatchStorage {
     /// The records with `after < id <= through`, in pages of at most `page_bytes`.
     #[must_use]
     pub fn records(&self, after: BatchId, through: BatchId, page_bytes: usize) -> Records {
-        Records { storage: self.clone(), after, through, page_bytes, page: VecDeque::new(), more: true }
+        Records { storage: self.clone(), after, at: after, through, page_bytes, page: VecDeque::new(), more: true }
     }
 }
 
 impl Records {
+    /// The batch whose record the last call of [`Self::next`] took, whether or not that could be decoded.
+    #[must_use]
+    pub fn at(&self) -> BatchId {
+        self.at
+    }
+
     /// The next record, `None` after the last. After a record that cannot be decoded the next call goes on behind it.
     ///
     /// # Errors
@@ -47,6 +54,7 @@ impl Records {
             self.page = page.records.into();
         }
         let Some((id, bytes)) = self.page.pop_front() else { return Ok(None) };
+        self.at = id;
         let key = self.storage.keys().batch(id);
         let record = BatchRecord::decode(bytes).map_err(|e| ReplayFault::batch_undecodable(&key, &e))?;
         if record.header().batch_id != id {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ha_kv::Capabilities;
 use ha_types::{Clock, Entropy};
 
-use crate::record::{MAX_BATCH_ENTRIES, MAX_BODY_BYTES};
+use crate::record::{BatchCompression, BatchCompressor, MAX_BATCH_ENTRIES, MAX_BODY_BYTES};
 use crate::{BatchId, BatchStorage, DurablePrefix, LogKeys};
 
 /// Settings, with the RFC's names.
@@ -17,18 +17,24 @@ pub struct WriterConfig {
     pub oplog_batch_max_entries: usize,
     /// A batch seals at so many bytes of its record before compression; also the largest record of one entry. Default 1 MiB.
     pub oplog_batch_max_bytes: usize,
+    /// Whether a batch's body is compressed when it seals, if that makes it smaller. Only once every reader of the log has the
+    /// feature `zstd`: one without it refuses such a record. Default [`BatchCompression::Off`].
+    pub oplog_batch_compression: BatchCompression,
+    /// Shorter bodies, in bytes, are not compressed. Default 4 KiB.
+    pub oplog_batch_compress_min_bytes: usize,
     /// Admission closes while so many bytes wait. What was reserved before may still commit beyond it. Default 64 MiB.
     pub oplog_waiting_max_bytes: usize,
-    /// How long a seal directly after a completion may wait for the callers of the completed batch to come back. Zero, the
-    /// default, is the RFC's rule. It never delays an idle writer.
+    /// How long a seal directly after a completion may wait for the callers of the completed batch to come back, at most a quarter
+    /// of what that batch took. Zero is the RFC's rule. It never delays an idle writer. Default
+    /// [`DEFAULT_SEAL_DELAY`](Self::DEFAULT_SEAL_DELAY).
     pub oplog_max_seal_delay: Duration,
     /// First pause after a failure; it doubles. Default 1 ms.
     pub oplog_retry_min: Duration,
     /// Longest pause. Default 1 s.
     pub oplog_retry_max: Duration,
-    /// How long one batch may stay without an answer of the store before the writer ends with
-    /// [`Terminal::RetryBudget`](crate::Terminal::RetryBudget). The time of definite refusals does not count. `None`, the
-    /// default: for ever.
+    /// How long one batch may stay without an answer to its transaction before the writer ends with
+    /// [`Terminal::RetryBudget`](crate::Terminal::RetryBudget). The time of definite refusals does not count; an answered read
+    /// stops no count, for a store that reads and does not write is of no use to a log. `None`, the default: for ever.
     pub oplog_retry_budget: Option<Duration>,
 }
 
@@ -37,8 +43,10 @@ impl Default for WriterConfig {
         Self {
             oplog_batch_max_entries: 1024,
             oplog_batch_max_bytes: 1 << 20,
+            oplog_batch_compression: BatchCompression::Off,
+            oplog_batch_compress_min_bytes: 4 << 10,
             oplog_waiting_max_bytes: 64 << 20,
-            oplog_max_seal_delay: Duration::ZERO,
+            oplog_max_seal_delay: Self::DEFAULT_SEAL_DELAY,
             oplog_retry_min: Duration::from_millis(1),
             oplog_retry_max: Duration::from_secs(1),
             oplog_retry_budget: None,
@@ -51,6 +59,8 @@ impl WriterConfig {
     pub const MAX_ENTRIES: usize = MAX_BATCH_ENTRIES;
     /// The smallest batch limit: a header, a tenant and a short entry.
     pub const MIN_BATCH_BYTES: usize = 256;
+    /// The seal delay where none is set.
+    pub const DEFAULT_SEAL_DELAY: Duration = Duration::from_micros(200);
     /// Longest seal delay.
     pub const MAX_SEAL_DELAY: Duration = Duration::from_secs(1);
 
@@ -70,6 +80,7 @@ impl WriterConfig {
             let allowed = format!("to {} to {MAX_BODY_BYTES} bytes", Self::MIN_BATCH_BYTES);
             return refuse("oplog_batch_max_bytes", &self.oplog_batch_max_bytes, allowed);
         }
+        self.compressor()?;
         if self.oplog_waiting_max_bytes < self.oplog_batch_max_bytes {
             let allowed = format!("to at least oplog_batch_max_bytes, {}", self.oplog_batch_max_bytes);
             return refuse("oplog_waiting_max_bytes", &self.oplog_waiting_max_bytes, allowed);
@@ -97,6 +108,12 @@ impl WriterConfig {
             );
         }
         Ok(())
+    }
+
+    /// What the settings make of a body, or one sentence that this build cannot.
+    pub(super) fn compressor(&self) -> Result<BatchCompressor, String> {
+        let compressor = BatchCompressor::new(self.oplog_batch_compression, self.oplog_batch_compress_min_bytes);
+        compressor.map_err(|e| format!("oplog_batch_compression is {}; {e}", self.oplog_batch_compression))
     }
 
     /// Checks the settings against a log that was opened.
@@ -190,6 +207,23 @@ mod tests {
             let sentence = config.validate().expect_err(setting);
             assert!(sentence.starts_with(setting), "{sentence}");
         }
+    }
+
+    #[test]
+    fn compression_is_refused_exactly_where_it_is_not_built_in() {
+        let config = WriterConfig { oplog_batch_compression: BatchCompression::Zstd, ..WriterConfig::default() };
+        match config.validate() {
+            Ok(()) => assert!(BatchCompression::Zstd.is_built_in()),
+            Err(sentence) => {
+                assert!(!BatchCompression::Zstd.is_built_in());
+                assert!(sentence.starts_with("oplog_batch_compression is zstd"), "{sentence}");
+                assert!(sentence.contains("feature `zstd`"), "{sentence}");
+            }
+        }
+        for word in ["off", "zstd"] {
+            assert_eq!(word.parse::<BatchCompression>().map(BatchCompression::name), Ok(word));
+        }
+        assert!("gzip".parse::<BatchCompression>().expect_err("no such").to_string().contains("\"gzip\""));
     }
 
     #[test]

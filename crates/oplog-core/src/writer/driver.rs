@@ -14,7 +14,8 @@ use super::core::Sealed;
 use super::flight::{Action, Moment, Then};
 use super::seal_delay::SealDelay;
 use super::shared::{Shared, wake_all};
-use crate::record::BatchRef;
+use crate::record::{BatchCompressor, BatchRef, Inflated};
+use crate::sync::{sleep, timeout};
 use crate::{BatchStorage, Epoch, LogError, Outcome, Terminal};
 
 /// How long a stop waits for the answer of a transaction that is on its way: a truth worth a moment.
@@ -28,6 +29,7 @@ pub(super) struct Driver {
     storage: BatchStorage,
     entropy: Arc<dyn Entropy>,
     seal_delay: SealDelay,
+    compressor: BatchCompressor,
     /// The stop signal was seen.
     stopping: bool,
 }
@@ -53,8 +55,10 @@ impl Driver {
         storage: BatchStorage,
         entropy: Arc<dyn Entropy>,
         seal_delay: SealDelay,
+        compressor: BatchCompressor,
     ) -> Self {
-        Self { guard: EndGuard(Arc::clone(&shared)), shared, storage, entropy, seal_delay, stopping: false }
+        let guard = EndGuard(Arc::clone(&shared));
+        Self { guard, shared, storage, entropy, seal_delay, compressor, stopping: false }
     }
 
     /// Runs until the writer has ended.
@@ -73,7 +77,7 @@ impl Driver {
                 self.idle().await;
                 continue;
             };
-            let mut sealed = match departure.seal() {
+            let mut sealed = match departure.seal(&mut self.compressor) {
                 Ok(sealed) => sealed,
                 Err(e) => {
                     tracing::error!(error = %e, "the log's next batch cannot be sealed; the writer ends");
@@ -123,7 +127,7 @@ impl Driver {
                     return None;
                 }
                 Action::End(terminal, outcome) => {
-                    tracing::warn!(%terminal, batch = ?outcome, "the log's writer ends with a batch in flight");
+                    report(&terminal, outcome);
                     return Some(outcome);
                 }
             };
@@ -185,7 +189,7 @@ impl Driver {
             || tokio::select! {
                 biased;
                 () = self.shared.stop.notified() => true,
-                () = tokio::time::sleep(pause) => false,
+                () = sleep(pause) => false,
             };
         if self.stopping {
             return self.shared.with_core(|core| core.interrupt(Terminal::Shutdown, false));
@@ -219,7 +223,7 @@ impl Driver {
                 biased;
                 answer = &mut request => return Ok(answer),
                 () = self.shared.stop.notified() => self.stopping = true,
-                () = tokio::time::sleep(left), if next.is_some() => {
+                () = sleep(left), if next.is_some() => {
                     let now = self.shared.now();
                     if answer_by.is_some_and(|by| now >= by) {
                         return Err(Broken::OutOfBudget);
@@ -232,7 +236,7 @@ impl Driver {
                 }
             }
         }
-        tokio::time::timeout(STOP_GRACE, request).await.map_err(|_| Broken::Stopped)
+        timeout(STOP_GRACE, request).await.map_err(|_| Broken::Stopped)
     }
 
     /// The batch in flight is durable.
@@ -245,16 +249,27 @@ impl Driver {
         self.shared.notify(finished.callbacks, Outcome::Durable);
         self.shared.publish();
         self.shared.progress.notify_waiters();
-        if self.seal_delay.applies(waited, finished.took) {
+        // Counted before anybody is woken. If the next batch is full already, it is sent first and they are woken after.
+        let committed = self.shared.with_core(|core| core.committed_if_more_may_join());
+        let rule = self.seal_delay;
+        if let Some(gathering) = committed.and_then(|count| rule.after(finished.took, waited, count, now)) {
             wake_all(std::mem::take(to_wake));
-            self.seal_delay.wait(&self.shared, waited, finished.took).await;
+            gathering.wait(&self.shared).await;
         }
+    }
+}
+
+/// Says that the writer ends with a batch in flight: what its owner asked for is no alarm.
+fn report(terminal: &Terminal, batch: Outcome) {
+    match terminal {
+        Terminal::Shutdown => tracing::info!(?batch, "the log's writer was stopped with a batch in flight"),
+        _ => tracing::warn!(%terminal, ?batch, "the log's writer ends with a batch in flight"),
     }
 }
 
 /// The epoch inside a record, if it is readable and has one.
 fn epoch_of(record: &[u8]) -> Option<Epoch> {
-    BatchRef::decode(record).ok().map(|batch| batch.header().epoch)
+    BatchRef::decode_in(record, &mut Inflated::new()).ok().map(|batch| batch.header().epoch)
 }
 
 /// Ends the writer even if the driver panics or its runtime goes away: nobody waits for ever.
@@ -275,26 +290,14 @@ impl Drop for EndGuard {
 
 #[cfg(test)]
 mod tests {
-    use ha_kv::MemoryKv;
-    use ha_types::{BatchId, ClusterId, ManualClock, Owner, SeededEntropy, Seq};
+    use ha_types::{BatchId, ManualClock, SeededEntropy, Seq};
 
+    use super::super::class::Class;
     use super::super::reservation::Reservation;
     use super::super::shared::Handle;
+    use super::super::tests::kit::{ENTRY, claimed};
     use super::*;
-    use crate::caught_up::Claim;
-    use crate::{ClaimedLog, DurablePrefix, LogKeys, NewEntry, OpenOptions, Position, WriterConfig};
-
-    async fn claimed() -> ClaimedLog {
-        let keys = LogKeys::of(&ClusterId::new("c").expect("an id"));
-        let options = OpenOptions { accept_lost_writes: true, ..OpenOptions::default() };
-        let storage = BatchStorage::open(Arc::new(MemoryKv::new()), keys, options).await.expect("a log");
-        storage.create_first_prefix().await.expect("a first prefix");
-        let prefix = DurablePrefix { epoch: Epoch::new(1), owner: Owner::new(1), ..DurablePrefix::FRESH };
-        let claimed = storage.claim(&DurablePrefix::FRESH, &prefix).await;
-        assert_eq!(claimed.expect("an answer"), ha_kv::TxnOutcome::Committed);
-        let claim = Claim { epoch: prefix.epoch, owner: prefix.owner, claimed_at: MonoTime::ZERO };
-        ClaimedLog { storage, prefix, position: Position::default(), claim }
-    }
+    use crate::WriterConfig;
 
     #[tokio::test]
     async fn v5_a_writer_ends_whose_last_commit_and_last_handle_woke_it_as_one() {
@@ -302,13 +305,18 @@ mod tests {
         let clock = Arc::new(ManualClock::new());
         let shared = Shared::new(&log, WriterConfig::default(), clock);
         let entropy = Arc::new(SeededEntropy::new(1));
-        let driver = Driver::new(Arc::clone(&shared), log.storage.clone(), entropy, SealDelay::new(Duration::ZERO));
+        let driver = Driver::new(
+            Arc::clone(&shared),
+            log.storage.clone(),
+            entropy,
+            SealDelay::new(Duration::ZERO),
+            BatchCompressor::off(),
+        );
         // An idle driver has looked; both events come before it waits, and it has woken for them.
         assert!(shared.with_core(|core| core.depart(0, MonoTime::ZERO)).is_none());
         let handle = Arc::new(Handle(Arc::clone(&shared)));
-        shared.with_core(|core| core.reserve(1)).expect("a slot");
-        let entry = NewEntry { op_type: 1, tenant: "t", key: b"k", payload: b"p" };
-        drop(Reservation::of_slot(handle).commit(entry).expect("a commit"));
+        shared.with_core(|core| core.reserve(Class::Waiter, 1)).expect("a slot");
+        drop(Reservation::of_slot(handle, Class::Waiter).commit(ENTRY).expect("a commit"));
         shared.work.notified().await;
         tokio::time::timeout(Duration::from_secs(10), driver.run()).await.expect("the driver ends");
         let prefix = log.storage.require_prefix().await.expect("a prefix");

@@ -1,5 +1,6 @@
 //! Owns the refusals of the writer. A refused call has changed nothing and used no sequence.
 
+use super::Closed;
 use crate::Terminal;
 
 /// Why there is no room.
@@ -8,7 +9,9 @@ pub enum ReserveError {
     /// OPLOG_UNAVAILABLE.
     #[error("the log takes no entries: {reason}")]
     Unavailable {
-        /// Why.
+        /// Why, for programs.
+        closed: Closed,
+        /// Why, in words.
         reason: String,
     },
     /// QUEUE_FULL.

@@ -1,12 +1,15 @@
 //! Owns the fate of one batch: answers of the store in, the next step out (RFC batch record §§10–11, design §3.1). No clock, no
 //! I/O, no runtime; it never sees the record's bytes.
 
+#[cfg(any(test, feature = "proof"))]
+pub(crate) mod proof;
+
 use std::time::Duration;
 
 use ha_kv::{ErrorClass, KvError, KvErrorKind, TxnOutcome};
 use ha_types::{Backoff, Entropy, Epoch, MonoTime};
 
-use super::WriterConfig;
+use super::{Closed, WriterConfig};
 use crate::outcome::{AppendVerdict, judge_append, judge_stored_batch};
 use crate::{DurablePrefix, LogError, Outcome, Terminal};
 
@@ -59,14 +62,14 @@ pub(super) struct Moment<'a> {
 }
 
 /// One batch on its way.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Flight {
     pub(super) expected: DurablePrefix,
     pub(super) new: DurablePrefix,
     entries: usize,
     backoff: Backoff,
     budget: Option<Duration>,
-    /// Time without an answer so far.
+    /// Time without an answer to a transaction so far.
     spent: Duration,
     /// Set while the time since then is without an answer.
     counting_from: Option<MonoTime>,
@@ -82,6 +85,8 @@ pub(super) struct Flight {
     cause: Option<String>,
     /// The last one, if it says something else.
     lately: Option<String>,
+    /// The last failure, for programs.
+    closed: Option<Closed>,
 }
 
 impl Flight {
@@ -102,6 +107,7 @@ impl Flight {
             unanswered_since: None,
             cause: None,
             lately: None,
+            closed: None,
         }
     }
 
@@ -111,7 +117,13 @@ impl Flight {
         Some(self.lately.as_ref().map_or_else(|| cause.clone(), |lately| format!("{cause}; lately: {lately}")))
     }
 
-    fn failed(&mut self, why: String) {
+    /// The last failure, for programs. `None` before the first.
+    pub(super) fn closed(&self) -> Option<Closed> {
+        self.closed
+    }
+
+    fn failed(&mut self, closed: Closed, why: String) {
+        self.closed = Some(closed);
         match &self.cause {
             None => self.cause = Some(why),
             Some(cause) => self.lately = (why != *cause).then_some(why),
@@ -151,13 +163,23 @@ impl Flight {
             Ok(TxnOutcome::Committed) => Action::Committed,
             Ok(TxnOutcome::CompareFailed) => {
                 self.answered();
-                self.failed("the durable prefix is not the one this writer left; reading it again".into());
+                self.failed(
+                    Closed::Prefix,
+                    "the durable prefix is not the one this writer left; reading it again".into(),
+                );
+                Action::ReadPrefix
+            }
+            Err(e) if e.is_unknown() && e.class() == ErrorClass::Operator => {
+                // The store said so itself, so it is not silent; and yet it may have applied what it complains about.
+                self.unknown = true;
+                self.answered();
+                self.failed(Closed::Store(e.kind), e.to_string());
                 Action::ReadPrefix
             }
             Err(e) if e.is_unknown() => {
                 self.unknown = true;
                 self.unanswered_since.get_or_insert(at.began);
-                self.failed(e.to_string());
+                self.failed(Closed::Store(e.kind), e.to_string());
                 self.unanswered(at).unwrap_or(Action::ReadPrefix)
             }
             Err(e) => self.on_refusal(e, at),
@@ -165,7 +187,7 @@ impl Flight {
     }
 
     fn on_refusal(&mut self, e: &KvError, at: Moment<'_>) -> Action {
-        self.failed(e.to_string());
+        self.failed(Closed::Store(e.kind), e.to_string());
         if matches!(e.kind, KvErrorKind::Unavailable | KvErrorKind::Timeout) {
             // Not applied, and not said by the store either: it neither starts nor ends the time without an answer.
             self.counting_from = None;
@@ -186,7 +208,6 @@ impl Flight {
             Err(LogError::Store(e)) => return self.on_failed_read(e, at, Then::ReadPrefix),
             Err(e @ (LogError::Fault(_) | LogError::Refused(_))) => return self.doubt(e.to_string(), at),
         };
-        self.counting_from = None;
         match judge_append(&self.expected, &self.new, found) {
             AppendVerdict::Committed => Action::Committed,
             AppendVerdict::Resend => {
@@ -205,7 +226,7 @@ impl Flight {
     fn fenced(&mut self, found: Option<&DurablePrefix>, batch: Option<Outcome>) -> Action {
         let found = *found.expect("the rule that fences needs a prefix");
         self.fenced_by = Some(found);
-        self.failed(Terminal::Fenced { found }.to_string());
+        self.failed(Closed::Prefix, Terminal::Fenced { found }.to_string());
         batch.map_or(Action::ReadBatch, |batch| Action::End(Terminal::Fenced { found }, batch))
     }
 
@@ -215,12 +236,11 @@ impl Flight {
     }
 
     fn doubt(&mut self, reason: String, at: Moment<'_>) -> Action {
-        self.counting_from = None;
         if self.doubted {
             return Action::End(Terminal::Corrupt { reason }, self.fate());
         }
         self.doubted = true;
-        self.failed(reason);
+        self.failed(Closed::Prefix, reason);
         self.pause(at, Then::ReadPrefix)
     }
 
@@ -244,7 +264,7 @@ impl Flight {
     }
 
     fn on_failed_read(&mut self, e: &KvError, at: Moment<'_>, then: Then) -> Action {
-        self.failed(e.to_string());
+        self.failed(Closed::Store(e.kind), e.to_string());
         match e.class() {
             ErrorClass::Permanent => Action::End(permanent(e), self.fate()),
             ErrorClass::Operator => {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::{Phase, Refusals};
+
 /// Counters since the start, and gauges now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WriterMetrics {
@@ -19,16 +21,18 @@ pub struct WriterMetrics {
     pub cuts: u64,
     /// Outcomes that were unknown and turned out committed.
     pub recovered_unknown: u64,
-    /// Refusals because the queue was full.
-    pub refused_queue_full: u64,
-    /// Refusals because the writer was not accepting.
-    pub refused_unavailable: u64,
-    /// Entries refused because they could not fit a batch.
-    pub refused_too_large: u64,
-    /// Entries refused because a field was not allowed.
-    pub refused_invalid: u64,
+    /// Reservations and entries refused, by reason.
+    pub refused: Refusals,
+    /// What it is doing now.
+    pub phase: Phase,
+    /// Entries committed and not known durable: how far the durable prefix is behind.
+    pub prefix_lag_entries: u64,
+    /// Age of the oldest of them in milliseconds, 0 if none.
+    pub prefix_lag_ms: u64,
     /// Slots taken now: reservations, and entries waiting.
     pub slots: u64,
+    /// Of them, those of [bulk](crate::OrderedWriter::ready_bulk).
+    pub bulk_slots: u64,
     /// Entries waiting now.
     pub waiting_entries: u64,
     /// Bytes waiting now.
@@ -45,7 +49,9 @@ pub struct WriterMetrics {
     pub waiting: StageMetrics,
     /// Of each batch: from its seal to its durability, retries included.
     pub writing: StageMetrics,
-    /// Of each batch that has callbacks: from its durability until they have run.
+    /// Of each batch that has callbacks: from the moment its outcome was known until the first of them began.
+    pub notifying: StageMetrics,
+    /// Of each batch that has callbacks: from the moment its outcome was known until all of them have run.
     pub calling_back: StageMetrics,
     /// The last failure, in words; kept after it is cured.
     pub last_error: Option<String>,
@@ -60,13 +66,43 @@ pub struct StageMetrics {
     pub total_us: u64,
     /// The longest, in microseconds.
     pub max_us: u64,
+    /// How many took at most the bound of the same index and more than the one before it; the last holds the rest.
+    pub buckets: [u64; Self::BOUNDS_US.len() + 1],
 }
 
 impl StageMetrics {
+    /// Upper bounds of the buckets, in microseconds: from a store in memory to one that is down for a minute.
+    pub const BOUNDS_US: [u64; 19] = [
+        50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000,
+        2_000_000, 5_000_000, 10_000_000, 30_000_000, 60_000_000,
+    ];
+
     pub(super) fn record(&mut self, took: Duration) {
         let us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         self.count += 1;
         self.total_us = self.total_us.saturating_add(us);
         self.max_us = self.max_us.max(us);
+        let bucket = Self::BOUNDS_US.partition_point(|bound| *bound < us);
+        if let Some(count) = self.buckets.get_mut(bucket) {
+            *count += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_time_is_in_the_bucket_of_the_first_bound_that_is_not_below_it() {
+        let mut stage = StageMetrics::default();
+        for us in [0, 50, 51, 60_000_000, 60_000_001, u64::MAX] {
+            stage.record(Duration::from_micros(us));
+        }
+        assert!(StageMetrics::BOUNDS_US.is_sorted_by(|a, b| a < b));
+        let (first, last) = (&stage.buckets[..2], &stage.buckets[18..]);
+        assert_eq!((first, last), (&[2, 1][..], &[1, 2][..]));
+        assert_eq!((stage.count, stage.buckets.iter().sum::<u64>(), stage.max_us), (6, 6, u64::MAX));
+        assert_eq!(stage.total_us, u64::MAX, "it stays at the end instead of beginning anew");
     }
 }

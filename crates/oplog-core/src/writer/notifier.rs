@@ -8,9 +8,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 
 use ha_types::{MonoTime, Seq};
-use parking_lot::Mutex;
 
 use crate::Outcome;
+use crate::sync::{Mutex, Runtime};
 
 /// What a caller wants to be told.
 pub(super) struct Callback(Box<dyn FnOnce(Seq, Outcome) + Send>);
@@ -38,14 +38,17 @@ pub(super) struct Notice {
 
 /// What is told after the callbacks of one notice have run.
 pub(super) trait AfterNotice: Send + Sync + 'static {
-    /// `ran` callbacks have run, `panicked` of them panicked; their outcome was known at `since`.
-    fn after_notice(&self, ran: usize, panicked: usize, since: MonoTime);
+    /// What time it is, as those who are told count it.
+    fn now(&self) -> MonoTime;
+
+    /// `ran` callbacks have run, `panicked` of them panicked; their outcome was known at `since`, the first began at `began`.
+    fn after_notice(&self, ran: usize, panicked: usize, since: MonoTime, began: MonoTime);
 }
 
 /// The line of notices. At most one thread works on it.
 #[derive(Debug)]
 pub(super) struct Notifier {
-    runtime: tokio::runtime::Handle,
+    runtime: Runtime,
     line: Mutex<Line>,
 }
 
@@ -56,7 +59,7 @@ struct Line {
 }
 
 impl Notifier {
-    pub(super) fn new(runtime: tokio::runtime::Handle) -> Self {
+    pub(super) fn new(runtime: Runtime) -> Self {
         Self { runtime, line: Mutex::default() }
     }
 
@@ -96,9 +99,11 @@ impl Drop for Worker {
     fn drop(&mut self) {
         while let Some(notice) = self.notifier.next() {
             let (ran, since) = (notice.callbacks.len(), notice.since);
+            let after = self.after.upgrade();
+            let began = after.as_ref().map_or(since, |after| after.now());
             let panicked = run_notice(notice);
-            if let Some(after) = self.after.upgrade() {
-                after.after_notice(ran, panicked, since);
+            if let Some(after) = after {
+                after.after_notice(ran, panicked, since, began);
             }
         }
     }
@@ -111,6 +116,10 @@ pub(super) fn run_notice(notice: Notice) -> usize {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| (callback.0)(seq, notice.outcome))) {
             panicked += 1;
             tracing::error!(%seq, outcome = ?notice.outcome, panic = text(&*panic), "a callback of the log panicked");
+            // What it panicked with is its owner's code too. A second panic there is not looked at: the line must go on.
+            if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
+                std::mem::forget(again);
+            }
         }
     }
     panicked

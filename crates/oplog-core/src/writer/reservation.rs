@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::CommitError;
+use super::class::Class;
+use super::core::Core;
 use super::notifier::Callback;
 use super::shared::Handle;
 use super::ticket::Ticket;
@@ -14,12 +16,13 @@ use crate::{NewEntry, Outcome, Seq};
 pub struct Reservation {
     /// `None` once the slot is the entry's.
     handle: Option<Arc<Handle>>,
+    class: Class,
 }
 
 impl Reservation {
     /// The caller holds a slot.
-    pub(super) fn of_slot(handle: Arc<Handle>) -> Self {
-        Self { handle: Some(handle) }
+    pub(super) fn of_slot(handle: Arc<Handle>, class: Class) -> Self {
+        Self { handle: Some(handle), class }
     }
 
     /// Takes the next sequence for `entry` and puts it into the log's queue (RFC batch record §7, §9). Short and synchronous: it
@@ -48,10 +51,11 @@ impl Reservation {
         self.put(&entry, Some(callback)).map(|(seq, _)| seq)
     }
 
-    fn put(mut self, entry: &NewEntry<'_>, callback: Option<Callback>) -> Result<(Seq, Arc<Handle>), CommitError> {
+    fn put(mut self, entry: &NewEntry<'_>, mut callback: Option<Callback>) -> Result<(Seq, Arc<Handle>), CommitError> {
         let handle = self.handle.as_ref().expect("a reservation holds its slot until it is consumed");
         let shared = &handle.0;
-        let (seq, wake_driver) = shared.with_core(|core| core.commit(entry, callback, || shared.clock.now()))?;
+        let commit = |core: &mut Core| core.commit(self.class, entry, &mut callback, || shared.clock.now());
+        let (seq, wake_driver) = shared.with_core(commit)?;
         if wake_driver {
             shared.work.notify_one();
         }
@@ -63,7 +67,7 @@ impl Reservation {
 impl Drop for Reservation {
     fn drop(&mut self) {
         if let Some(handle) = self.handle.take() {
-            handle.0.with_core(super::core::Core::abort);
+            handle.0.with_core(|core| core.abort(self.class));
             handle.0.progress.notify_waiters();
         }
     }

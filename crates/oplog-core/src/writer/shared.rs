@@ -5,13 +5,12 @@ use std::sync::{Arc, Weak};
 use std::task::Waker;
 
 use ha_types::{Clock, MonoTime};
-use parking_lot::Mutex;
-use tokio::sync::{Notify, watch};
 
 use super::core::{Core, Ended};
 use super::notifier::{AfterNotice, Callback, Notice, Notifier};
 use super::tickets::Tickets;
 use super::{WriterConfig, WriterStatus};
+use crate::sync::{Mutex, Notify, Runtime, watch};
 use crate::{ClaimedLog, Outcome, Seq};
 
 pub(super) struct Shared {
@@ -42,7 +41,7 @@ impl Shared {
             work: Notify::new(),
             stop: Notify::new(),
             progress: Notify::new(),
-            notifier: Arc::new(Notifier::new(tokio::runtime::Handle::current())),
+            notifier: Arc::new(Notifier::new(Runtime::current())),
             status,
             publishing: Mutex::new(()),
             myself: Weak::clone(myself),
@@ -115,9 +114,13 @@ impl Shared {
 }
 
 impl AfterNotice for Shared {
-    fn after_notice(&self, ran: usize, panicked: usize, since: MonoTime) {
-        let took = self.now().saturating_since(since);
-        self.with_core(|core| core.callbacks_ran(ran, panicked, took));
+    fn now(&self) -> MonoTime {
+        self.clock.now()
+    }
+
+    fn after_notice(&self, ran: usize, panicked: usize, since: MonoTime, began: MonoTime) {
+        let took = self.clock.now().saturating_since(since);
+        self.with_core(|core| core.callbacks_ran(ran, panicked, began.saturating_since(since), took));
         self.progress.notify_waiters();
     }
 }

@@ -2,6 +2,7 @@
 
 use ha_types::MonoTime;
 
+use super::Closed;
 use crate::{DurablePrefix, Terminal};
 
 /// What anyone may watch.
@@ -9,6 +10,8 @@ use crate::{DurablePrefix, Terminal};
 pub struct WriterStatus {
     /// Whether `reserve` may succeed.
     pub accepting: bool,
+    /// Why not, for programs: `None` exactly while it accepts.
+    pub closed: Option<Closed>,
     /// Why not, in words.
     pub reason: Option<String>,
     /// The end.

@@ -1,6 +1,8 @@
 //! Tests of the core: random sequences of events against a reference model.
 
+pub(super) mod kit;
 mod model;
+mod rest;
 mod run;
 
 use proptest::prelude::*;

@@ -5,9 +5,9 @@ use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
 
 use super::shared::Handle;
+use crate::sync::{Thread, current_thread, park};
 use crate::{Outcome, Seq};
 
 /// The place of a committed entry, and a future of its [`Outcome`]. Nobody has to wait for it: a ticket that is dropped unread
@@ -42,14 +42,14 @@ impl Ticket {
 
     /// Blocks this thread; not for async code.
     pub fn wait(self) -> Outcome {
-        let waker = Waker::from(Arc::new(Unpark(thread::current())));
+        let waker = Waker::from(Arc::new(Unpark(current_thread())));
         let mut cx = Context::from_waker(&waker);
         let mut ticket = pin!(self);
         loop {
             if let Poll::Ready(outcome) = ticket.as_mut().poll(&mut cx) {
                 return outcome;
             }
-            thread::park();
+            park();
         }
     }
 }

@@ -2,14 +2,13 @@
 //! ticket that nobody polls costs nothing here.
 
 use std::collections::VecDeque;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::task::Waker;
 
 use ha_types::Seq;
-use parking_lot::Mutex;
 
 use crate::Outcome;
+use crate::sync::{AtomicU64, Mutex, OnceLock};
 
 /// Shared by the writer and all its tickets.
 #[derive(Debug)]
@@ -61,13 +60,24 @@ impl Tickets {
         if let Some(outcome) = self.outcome(seq) {
             return Some(outcome);
         }
-        ring.keep(seq, waker);
+        let replaced = ring.keep(seq, waker);
+        drop(ring);
+        // Not under the lock: to drop the last reference to a task runs code of its owner's, which may drop a ticket.
+        drop(replaced);
         None
+    }
+
+    /// How many wakers are kept, and for how many there is room.
+    #[cfg(test)]
+    pub(super) fn wakers(&self) -> (usize, usize) {
+        let ring = self.ring.lock();
+        (ring.wakers.len(), ring.wakers.capacity())
     }
 
     /// Forgets the waker of a ticket that was polled and dropped.
     pub(super) fn forget(&self, seq: Seq) {
-        self.ring.lock().forget(seq);
+        let forgotten = self.ring.lock().forget(seq);
+        drop(forgotten);
     }
 
     /// Everything up to `through` is durable; the caller wakes `wake` outside all locks.
@@ -90,23 +100,22 @@ impl Ring {
         usize::try_from(seq.get().checked_sub(self.first)?).ok()
     }
 
-    fn keep(&mut self, seq: Seq, waker: &Waker) {
-        let Some(index) = self.index(seq) else { return };
+    /// Keeps a clone of `waker`, and gives out the one it takes the place of.
+    fn keep(&mut self, seq: Seq, waker: &Waker) -> Option<Waker> {
+        let index = self.index(seq)?;
         if index >= self.wakers.len() {
             self.wakers.resize(index + 1, None);
         }
-        if let Some(slot) = self.wakers.get_mut(index) {
-            match slot {
-                Some(kept) => kept.clone_from(waker),
-                None => *slot = Some(waker.clone()),
-            }
+        let slot = self.wakers.get_mut(index)?;
+        match slot {
+            Some(kept) if kept.will_wake(waker) => None,
+            _ => slot.replace(waker.clone()),
         }
     }
 
-    fn forget(&mut self, seq: Seq) {
-        if let Some(slot) = self.index(seq).and_then(|index| self.wakers.get_mut(index)) {
-            *slot = None;
-        }
+    fn forget(&mut self, seq: Seq) -> Option<Waker> {
+        let index = self.index(seq)?;
+        self.wakers.get_mut(index)?.take()
     }
 
     fn take_through(&mut self, through: Seq, wake: &mut Vec<Waker>) {

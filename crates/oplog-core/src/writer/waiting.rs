@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use ha_types::{MonoTime, Seq};
 
+use super::class::{Class, Slots};
 use super::notifier::Callback;
 use crate::NewEntry;
 use crate::record::{EntryError, MAX_BATCH_ENTRIES, OpenBatch};
@@ -17,11 +18,20 @@ pub(super) struct WaitingBatch {
     pub(super) callbacks: Vec<(Seq, Callback)>,
     /// When its first entry was committed.
     pub(super) since: MonoTime,
+    /// Entries and bytes that are bulk's; none of a batch that was cut, for it holds no slots.
+    pub(super) bulk: Bulk,
+}
+
+/// What of some entries is bulk's.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Bulk {
+    entries: usize,
+    bytes: usize,
 }
 
 impl WaitingBatch {
-    fn new(entries: OpenBatch, first_seq: Seq, since: MonoTime) -> Self {
-        Self { entries, first_seq, callbacks: Vec::new(), since }
+    pub(super) fn new(entries: OpenBatch, first_seq: Seq, since: MonoTime) -> Self {
+        Self { entries, first_seq, callbacks: Vec::new(), since, bulk: Bulk::default() }
     }
 }
 
@@ -36,6 +46,7 @@ pub(super) struct WaitingQueue {
     seal_bytes: usize,
     entries: usize,
     bytes: usize,
+    bulk: Bulk,
     /// An empty batch with its buffers, to be used again.
     spare: Option<OpenBatch>,
 }
@@ -44,7 +55,7 @@ pub(super) struct WaitingQueue {
 #[derive(Debug)]
 pub(super) struct Taken {
     pub(super) batch: WaitingBatch,
-    pub(super) slots: usize,
+    pub(super) slots: Slots,
 }
 
 impl WaitingQueue {
@@ -56,6 +67,7 @@ impl WaitingQueue {
             seal_bytes,
             entries: 0,
             bytes: 0,
+            bulk: Bulk::default(),
             spare: None,
         }
     }
@@ -65,9 +77,25 @@ impl WaitingQueue {
         self.entries
     }
 
+    /// The slots they hold.
+    pub(super) fn slots(&self) -> Slots {
+        Slots { all: self.entries, bulk: self.bulk.entries }
+    }
+
+    /// The bytes of those that are bulk's.
+    pub(super) fn bulk_bytes(&self) -> usize {
+        self.bulk.bytes
+    }
+
     /// Their bytes, and those of the batches around them.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// When the oldest entry that waits was committed.
+    pub(super) fn oldest(&self) -> Option<MonoTime> {
+        let open = (!self.open.entries.is_empty()).then_some(&self.open);
+        self.cut.front().or_else(|| self.full.front()).or(open).map(|batch| batch.since)
     }
 
     /// Committed entries, those of a cut included.
@@ -89,12 +117,14 @@ impl WaitingQueue {
         self.seal_bytes = self.seal_bytes.min(bytes);
     }
 
-    /// Encodes `entry` as `seq` at the end. `now` is asked for the first entry of a batch only.
+    /// Encodes `entry` as `seq` at the end; the callback is taken only on success. `now` is asked for the first entry of a batch
+    /// only.
     pub(super) fn push(
         &mut self,
+        class: Class,
         seq: Seq,
         entry: &NewEntry<'_>,
-        callback: Option<Callback>,
+        callback: &mut Option<Callback>,
         now: impl FnOnce() -> MonoTime,
     ) -> Result<(), EntryError> {
         let open = &self.open.entries;
@@ -108,12 +138,23 @@ impl WaitingQueue {
             self.open.first_seq = seq;
             self.open.since = now();
         }
-        if let Some(callback) = callback {
+        if let Some(callback) = callback.take() {
             self.open.callbacks.push((seq, callback));
         }
         self.entries += 1;
         self.bytes += added;
+        if class == Class::Bulk {
+            for bulk in [&mut self.bulk, &mut self.open.bulk] {
+                bulk.entries += 1;
+                bulk.bytes += added;
+            }
+        }
         Ok(())
+    }
+
+    /// Whether the batch to be taken next takes no further entry.
+    pub(super) fn next_is_full(&self) -> bool {
+        !self.cut.is_empty() || !self.full.is_empty() || self.open.entries.count() >= MAX_BATCH_ENTRIES
     }
 
     fn roll(&mut self) {
@@ -128,7 +169,7 @@ impl WaitingQueue {
     /// Takes the oldest batch.
     pub(super) fn take(&mut self) -> Option<Taken> {
         if let Some(batch) = self.cut.pop_front() {
-            return Some(Taken { batch, slots: 0 });
+            return Some(Taken { batch, slots: Slots::default() });
         }
         let batch = match self.full.pop_front() {
             Some(batch) => batch,
@@ -138,8 +179,10 @@ impl WaitingQueue {
                 std::mem::replace(&mut self.open, next)
             }
         };
-        let slots = batch.entries.count();
-        self.entries -= slots;
+        let slots = Slots { all: batch.entries.count(), bulk: batch.bulk.entries };
+        self.entries -= slots.all;
+        self.bulk.entries -= slots.bulk;
+        self.bulk.bytes -= batch.bulk.bytes;
         // A batch counts its entries only, so that the sum of what was added is what is taken away.
         self.bytes -= batch.entries.bytes() - OpenBatch::HEADER_BOUND;
         Some(Taken { batch, slots })

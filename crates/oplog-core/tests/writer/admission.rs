@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use ha_kv::faulty::{Fault, OpKind};
@@ -64,7 +65,7 @@ async fn reserve_limits_what_waits_and_not_the_batch_being_written() {
     tickets.push(c.commit(entry(b"c")).expect("committed"));
     assert_eq!(node.writer.reserve().unwrap_err(), ReserveError::QueueFull, "a committed entry keeps its slot");
     tickets.push(d.commit(entry(b"d")).expect("committed"));
-    assert_eq!(node.writer.metrics().refused_queue_full, 2);
+    assert_eq!(node.writer.metrics().refused.queue_full(), 2);
     assert!(node.status().accepting, "a full queue is no failure");
     node.kv.release();
     for ticket in tickets {
@@ -221,4 +222,40 @@ async fn commit_is_synchronous_and_does_no_io() {
         assert_eq!(ticket.await, Outcome::Durable);
     }
     assert_eq!(log.batches().await.len(), 1, "all that waited went in one batch");
+}
+
+/// A clock that counts who asks for the time of a record.
+#[derive(Debug)]
+struct RecordTimes(std::sync::Arc<ha_kv::faulty::RuntimeClock>, AtomicU64);
+
+impl ha_types::Clock for RecordTimes {
+    fn now(&self) -> ha_types::MonoTime {
+        self.0.now()
+    }
+
+    fn unix_ms(&self) -> u64 {
+        self.1.fetch_add(1, Ordering::SeqCst) + 1
+    }
+}
+
+/// The record of a batch holds its time, so it cannot be made without asking for it: no commit does, however much waits.
+#[tokio::test]
+async fn commit_serializes_no_batch_record() {
+    let log = Log::new().await;
+    let kv = log.client();
+    let clock = std::sync::Arc::new(RecordTimes(std::sync::Arc::clone(&log.clock), AtomicU64::new(0)));
+    let env = oplog_core::WriterEnv { clock: clock.clone(), ..log.env() };
+    let claimed = log.claim(kv.clone()).await;
+    let writer = oplog_core::OrderedWriter::start(claimed, WriterConfig::default(), env).expect("the writer starts");
+    tokio::task::yield_now().await;
+    let asked = || clock.1.load(Ordering::SeqCst);
+    let idle = asked();
+    let slots = writer.reserve_many(1000).expect("slots");
+    let tickets: Vec<_> = slots.into_iter().map(|slot| slot.commit(entry(&[7; 500])).expect("committed")).collect();
+    assert_eq!(asked(), idle, "a commit made a record");
+    for ticket in tickets {
+        assert_eq!(ticket.await, Outcome::Durable);
+    }
+    let times: Vec<_> = log.batches().await.iter().map(|batch| batch.header().timestamp_ms).collect();
+    assert_eq!(times, [idle + 1], "the seal made it, once");
 }

@@ -3,12 +3,22 @@
 
 mod admission;
 mod audit;
+mod bulk;
 mod callbacks;
+mod classes;
+#[cfg(feature = "zstd")]
+mod compressed;
 mod cut;
+mod fairness;
 mod fence;
 mod flush;
+mod metrics;
 mod retry;
+mod seal_delay;
+mod sqlite;
 mod start;
+mod states;
 mod stop;
 mod support;
+mod txn_cas;
 mod unknown;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use ha_kv::KvErrorKind;
 use ha_kv::faulty::{Fault, Link, OpKind};
+use ha_kv::{ErrorClass, KvErrorKind};
 use ha_types::Clock;
-use oplog_core::{Outcome, ReserveError, Terminal, WriterConfig};
+use oplog_core::{Closed, Outcome, Refusal, ReserveError, Terminal, WriterConfig};
 
 use crate::support::{Log, ends, entry};
 
@@ -51,7 +51,7 @@ async fn l7_from_the_first_failure_to_the_durable_success_nothing_is_admitted_or
         tokio::time::sleep(MS(100)).await;
         assert!(!node.status().accepting);
         assert_eq!(told.load(Ordering::SeqCst), 0);
-        assert!(node.writer.metrics().refused_unavailable >= 3);
+        assert!(node.writer.metrics().refused.unavailable() >= 3);
         node.kv.always(OpKind::Txn, None);
         node.until(|s| s.accepting).await;
         drop(last);
@@ -196,6 +196,11 @@ async fn a_full_store_is_shown_and_recovered_from() {
     let ticket = node.reserve().commit(entry(b"2")).expect("committed");
     let status = node.until(|s| !s.accepting).await;
     assert!(status.reason.as_deref().is_some_and(|r| r.contains("the store is full")), "{status:?}");
+    let full = Closed::Store(KvErrorKind::NoSpace);
+    assert_eq!((status.closed, full.class()), (Some(full), ErrorClass::Operator));
+    let refused = node.writer.reserve().expect_err("closed");
+    assert!(matches!(refused, ReserveError::Unavailable { closed, .. } if closed == full), "{refused:?}");
+    assert_eq!(node.writer.metrics().refused.of(Refusal::Closed(full)), 1, "and counted by reason");
     tokio::time::sleep(Duration::from_secs(600)).await;
     assert_eq!(node.status().terminal, None);
     assert!(node.writer.metrics().last_error.is_some_and(|e| e.contains("full")));
@@ -203,6 +208,28 @@ async fn a_full_store_is_shown_and_recovered_from() {
     assert_eq!(ticket.await, Outcome::Durable);
     assert_eq!(node.reserve().commit(entry(b"3")).expect("committed").await, Outcome::Durable);
     assert_eq!(log.payloads().await, [b"1", b"2", b"3"]);
+}
+
+/// A full etcd refuses the transaction that crosses its quota and applies it all the same: the prefix tells, and the store counts
+/// as one that answers.
+#[tokio::test(start_paused = true)]
+async fn w7_a_batch_refused_for_space_and_applied_is_recognised() {
+    let log = Log::new().await;
+    let config = WriterConfig { oplog_retry_budget: Some(Duration::from_secs(5)), ..WriterConfig::default() };
+    let node = log.node(config).await;
+    node.kv.script(OpKind::Txn, Fault::FailAfter(KvErrorKind::NoSpace));
+    let sent = node.kv.calls(OpKind::Txn);
+    assert_eq!(node.reserve().commit(entry(b"1")).expect("committed").await, Outcome::Durable);
+    assert_eq!(node.kv.calls(OpKind::Txn), sent + 1, "it is not sent again");
+    assert_eq!(log.payloads().await, [b"1"]);
+    // Refused without being applied, for far longer than any lease and the budget.
+    node.kv.always(OpKind::Txn, Some(Fault::LoseRequest(KvErrorKind::NoSpace)));
+    let ticket = node.reserve().commit(entry(b"2")).expect("committed");
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    let status = node.status();
+    assert_eq!((status.accepting, status.unanswered_since, status.terminal), (false, None, None));
+    node.writer.stop().await;
+    assert_eq!(ticket.await, Outcome::Unknown, "an attempt that may have been applied is never called lost");
 }
 
 #[tokio::test(start_paused = true)]
@@ -223,6 +250,28 @@ async fn the_retry_budget_counts_silence_and_no_refusal() {
     assert!((MS(4000)..=MS(7000)).contains(&took), "{took:?}");
     assert_eq!(ticket.await, Outcome::Unknown);
     assert!(matches!(node.writer.reserve(), Err(ReserveError::Unavailable { .. })));
+}
+
+/// A store that reads and does not write uses the budget up, and what is refused in between costs nothing.
+#[tokio::test(start_paused = true)]
+async fn the_retry_budget_is_not_refilled_by_reads_and_not_spent_by_refusals() {
+    let log = Log::new().await;
+    let config = WriterConfig { oplog_retry_budget: Some(Duration::from_secs(5)), ..WriterConfig::default() };
+    let node = log.node(config).await;
+    node.kv.always(OpKind::Txn, Some(Fault::LoseRequest(KvErrorKind::Timeout)));
+    let ticket = node.reserve().commit(entry(b"x")).expect("committed");
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    node.kv.always(OpKind::Txn, Some(Fault::FailBefore(KvErrorKind::NoSpace)));
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(node.status().terminal, None);
+    node.kv.always(OpKind::Txn, Some(Fault::LoseRequest(KvErrorKind::Timeout)));
+    let silent_from = log.clock.now();
+    node.until(|s| s.terminal.is_some()).await;
+    let took = log.clock.now().saturating_since(silent_from);
+    // A pause of up to a second may pass before each change is met.
+    assert!((MS(1000)..=MS(5000)).contains(&took), "{took:?}");
+    assert_eq!((ticket.await, node.status().terminal), (Outcome::Unknown, Some(Terminal::RetryBudget)));
+    assert!(node.kv.calls(OpKind::Get) > 4, "the prefix was read and answered all the time");
 }
 
 #[tokio::test(start_paused = true)]

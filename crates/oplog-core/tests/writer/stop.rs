@@ -7,7 +7,7 @@ use std::time::Duration;
 use ha_kv::KvErrorKind;
 use ha_kv::faulty::{Fault, Link, OpKind};
 use ha_types::{Clock, MonoTime};
-use oplog_core::{CommitError, DrainError, Outcome, ReserveError, Terminal, WriterConfig};
+use oplog_core::{Closed, CommitError, DrainError, Outcome, ReserveError, Terminal, WriterConfig};
 
 use crate::support::{Log, entry};
 
@@ -23,7 +23,10 @@ async fn drain_of_an_idle_writer_closes_admission_and_is_done() {
     assert_eq!(node.writer.drain(within(&log, 1000)).await, Ok(()));
     assert_eq!(log.clock.now(), at);
     let refused = node.writer.reserve().unwrap_err();
-    assert!(matches!(&refused, ReserveError::Unavailable { reason } if reason.contains("drained")), "{refused:?}");
+    assert!(
+        matches!(&refused, ReserveError::Unavailable { closed: Closed::Draining, reason } if reason.contains("drained")),
+        "{refused:?}"
+    );
     assert_eq!(node.status().terminal, None, "a drained writer has not ended");
     assert_eq!(node.writer.drain(within(&log, 1000)).await, Ok(()), "again");
     node.writer.stop().await;
@@ -231,4 +234,48 @@ async fn stop_with_a_request_in_flight_that_fails_within_the_grace() {
     tokio::time::timeout(Duration::from_secs(1), stopping).await.expect("it stops").expect("joined");
     assert_eq!(ticket.await, Outcome::Unknown);
     assert_eq!(node.status().terminal, Some(Terminal::Shutdown));
+}
+
+/// Keeps the level of each event of this thread.
+struct Levels(std::sync::Arc<std::sync::Mutex<Vec<tracing::Level>>>);
+
+impl tracing::Subscriber for Levels {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+    fn event(&self, event: &tracing::Event<'_>) {
+        if event.metadata().target().starts_with("oplog_core") {
+            self.0.lock().expect("lock").push(*event.metadata().level());
+        }
+    }
+    fn enter(&self, _: &tracing::span::Id) {}
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+/// What the owner asked for is no alarm; what it did not ask for is one.
+#[tokio::test(start_paused = true)]
+async fn a_stop_is_logged_as_information_and_a_fence_as_a_warning() {
+    for (fenced, level) in [(false, tracing::Level::INFO), (true, tracing::Level::WARN)] {
+        let log = Log::new().await;
+        let node = log.node(WriterConfig::default()).await;
+        let levels = std::sync::Arc::<std::sync::Mutex<Vec<_>>>::default();
+        let _guard = tracing::subscriber::set_default(Levels(std::sync::Arc::clone(&levels)));
+        node.kv.script(OpKind::Txn, Fault::HoldRequest);
+        let sent = node.kv.calls(OpKind::Txn);
+        let ticket = node.reserve().commit(entry(b"1")).expect("committed");
+        node.kv.reached(OpKind::Txn, sent + 1).await;
+        if fenced {
+            let _claimed = log.claim(log.client()).await;
+            node.kv.release();
+            node.until(|s| s.terminal.is_some()).await;
+        }
+        node.writer.stop().await;
+        assert!(ticket.outcome().is_some());
+        assert_eq!(levels.lock().expect("lock").iter().copied().min(), Some(level), "fenced: {fenced}");
+    }
 }

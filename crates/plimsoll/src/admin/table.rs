@@ -54,7 +54,7 @@ fn log(f: &Figures) -> [Figure; 6] {
     ]
 }
 
-fn writer(f: &Figures) -> [Figure; 13] {
+fn writer(f: &Figures) -> [Figure; 19] {
     let term = f.term.as_ref();
     let m = term.map(|t| t.writer.clone()).unwrap_or_default();
     let status = term.map(|t| &t.status);
@@ -71,19 +71,25 @@ fn writer(f: &Figures) -> [Figure; 13] {
         counter("writer_batches", "Batches durable in this term", m.batches),
         counter("writer_bytes", "Record bytes durable in this term", m.bytes),
         counter("writer_retries", "Transactions sent again in this term", m.retries),
-        counter("writer_refused_queue_full", "Reservations refused because the queue was full", m.refused_queue_full),
+        counter("writer_cuts", "Batches cut in this term because the store found them too large", m.cuts),
         counter(
-            "writer_refused_unavailable",
-            "Reservations refused because the log took no entries",
-            m.refused_unavailable,
+            "writer_recovered_unknown",
+            "Unknown outcomes of this term that turned out to be durable",
+            m.recovered_unknown,
         ),
         gauge("writer_waiting_entries", "Entries waiting for a batch", m.waiting_entries),
         gauge("writer_waiting_bytes", "Bytes waiting for a batch", m.waiting_bytes),
         gauge("writer_stuck_batch_age_milliseconds", "Age of the batch in flight", m.stuck_batch_age_ms),
+        gauge("writer_prefix_lag_entries", "Entries committed and not durable yet", m.prefix_lag_entries),
+        gauge("writer_prefix_lag_milliseconds", "Age of the oldest of them", m.prefix_lag_ms),
+        gauge("writer_slots", "Slots of the queue taken by reservations and by entries that wait", m.slots),
+        gauge("writer_bulk_slots", "Of them, those of bulk", m.bulk_slots),
+        gauge("writer_callbacks_waiting", "Callbacks that have not run yet", m.callbacks_waiting),
+        counter("writer_callback_panics", "Callbacks of this term that panicked", m.callback_panics),
     ]
 }
 
-fn standby(f: &Figures) -> [Figure; 13] {
+fn standby(f: &Figures) -> [Figure; 20] {
     let s = f.standby.clone().unwrap_or_default();
     let follows = matches!(f.role.role, Role::Standby | Role::Promoting);
     let lag = |lag: u64| if follows { lag } else { 0 };
@@ -105,6 +111,29 @@ fn standby(f: &Figures) -> [Figure; 13] {
         counter("standby_polls", "Looks caused by the poll interval", s.polls),
         counter("standby_store_errors", "Requests to the store that failed", s.store_errors),
         counter("standby_unconfirmed", "Doubtful readings that a second one took back", s.unconfirmed),
+        gauge(
+            "standby_legacy_following",
+            "Whether this node stands in the legacy log, from where it cannot lead",
+            (follows && s.legacy.following).into(),
+        ),
+        gauge("standby_legacy_latest_seq", "What the legacy log's latest said last", s.legacy.latest_seq),
+        gauge("standby_legacy_base_seq", "Where the legacy log was cut over", s.legacy.base_seq.unwrap_or(0)),
+        gauge(
+            "standby_legacy_missing",
+            "Whether a missing legacy entry is waited for",
+            (follows && s.legacy.missing_seq.is_some()).into(),
+        ),
+        counter(
+            "standby_legacy_skipped",
+            "Missing legacy entries that were passed over in this life",
+            s.legacy.skipped,
+        ),
+        counter("standby_legacy_restarts", "States thrown away at the cutover in this life", s.legacy.restarts),
+        gauge(
+            "standby_legacy_entry_above_base",
+            "The alarm: whether a legacy entry lies above the base",
+            (follows && s.legacy.alarm.is_some()).into(),
+        ),
     ]
 }
 

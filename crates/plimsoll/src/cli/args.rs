@@ -2,7 +2,9 @@
 
 use clap::{Args, Parser, Subcommand};
 
+use super::audit::AuditArgs;
 use super::client_args::{ClientArgs, KeyArgs};
+use super::cutover::CutoverArgs;
 use super::logging::LogFormat;
 use super::serve_args::ServeArgs;
 use super::size;
@@ -225,7 +227,13 @@ pub(super) enum SegmentCommand {
 pub(super) enum OplogCommand {
     /// Show the durable prefix, the batches and what is wrong with them; changes nothing
     #[command(after_help = "Example:\n  plimsoll oplog inspect --store sqlite:///tmp/plimsoll.db --entries")]
-    Inspect(InspectArgs),
+    Inspect(Box<InspectArgs>),
+    /// Check every key of the log and explain each fault; changes nothing
+    #[command(after_help = super::audit::HELP)]
+    Audit(Box<AuditArgs>),
+    /// End a legacy per-entry log at its base, so that the log goes on in batch records; there is no way back
+    #[command(after_help = super::cutover::HELP)]
+    Cutover(Box<CutoverArgs>),
 }
 
 #[derive(Debug, Subcommand)]

@@ -14,7 +14,7 @@ pub(super) enum Exit {
     Done = 0,
     /// Refused, or failed in another way; nothing was done.
     Refused = 1,
-    /// What was typed or configured is wrong; nothing was tried.
+    /// What was typed or configured is wrong, or what was to be judged could not be read; nothing was tried or judged.
     Usage = 2,
     /// No leader was reached in time; nothing was done.
     NotDone = 3,

@@ -18,12 +18,21 @@ pub(super) struct ServeArgs {
     /// Cluster id
     #[arg(long)]
     cluster: Option<String>,
-    /// Where the log and the election live: sqlite:///PATH, etcd://HOST:PORT[,...] or memory:
+    /// Where the log and the election live: sqlite:///PATH, etcd://HOST:PORT[,...], redis://HOST:PORT or memory:
     #[arg(long, value_name = "URL")]
     store: Option<String>,
     /// Take a store that may lose acknowledged writes, such as memory:
     #[arg(long)]
     accept_lost_writes: bool,
+    /// Take the log over from Mooncake, for good; without this a log that Mooncake writes is only followed
+    #[arg(long)]
+    take_over_mooncake: bool,
+    /// Mooncake's primary has stopped, though its election key exists or it wrote a moment ago
+    #[arg(long)]
+    old_primary_stopped: bool,
+    /// Follow a legacy per-entry log too, until `plimsoll oplog cutover` and through its base afterwards
+    #[arg(long)]
+    legacy: bool,
     /// Address of the gRPC server; port 0 picks a free one and prints it
     #[arg(long, value_name = "IP:PORT")]
     listen: Option<String>,
@@ -89,7 +98,14 @@ impl ServeArgs {
                 layers.flag(key, text)?;
             }
         }
-        for (key, given) in [("accept_lost_writes", self.accept_lost_writes), ("insecure", self.insecure)] {
+        let flags = [
+            ("accept_lost_writes", self.accept_lost_writes),
+            ("take_over_mooncake", self.take_over_mooncake),
+            ("old_primary_stopped", self.old_primary_stopped),
+            ("oplog.legacy", self.legacy),
+            ("insecure", self.insecure),
+        ];
+        for (key, given) in flags {
             if given {
                 layers.flag(key, "true")?;
             }

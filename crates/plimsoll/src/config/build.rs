@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use oplog_core::WriterConfig;
+use oplog_core::{TakeOver, WriterConfig};
+use standby::LegacyConfig;
 
 use super::error::ConfigError;
 use super::layers::Layers;
@@ -21,12 +22,15 @@ impl Layers {
             store: self
                 .required("store", "give --store sqlite:///PATH, for example --store sqlite:///tmp/plimsoll.db")?,
             accept_lost_writes: self.flag_value("accept_lost_writes")?,
+            take_over: self.take_over()?,
+            mooncake_quarantine: self.millis("mooncake_quarantine_ms", 0, 3_600_000)?,
             listen: self.required("listen", "give --listen 127.0.0.1:7400")?,
             advertise: self.advertise()?,
             admin_listen: self.required("admin_listen", "give --admin-listen 127.0.0.1:7401")?,
             tls: self.tls()?,
             token: self.token()?,
             oplog_root: self.oplog_root()?,
+            legacy: self.legacy()?,
             writer: self.writer()?,
             leadership: self.leadership()?,
             standby: StandbySettings {
@@ -85,11 +89,24 @@ impl Layers {
         self.number(key, min, max).map(Duration::from_millis)
     }
 
+    fn take_over(&self) -> Result<Option<TakeOver>, ConfigError> {
+        let old_primary_stopped = self.flag_value("old_primary_stopped")?;
+        match self.flag_value("take_over_mooncake")? {
+            true => Ok(Some(TakeOver { old_primary_stopped })),
+            false if old_primary_stopped => Err(ConfigError::new(
+                "old_primary_stopped is set without take_over_mooncake, which it is about; give both or neither",
+            )),
+            false => Ok(None),
+        }
+    }
+
     fn writer(&self) -> Result<WriterConfig, ConfigError> {
         let budget = self.number("oplog_retry_budget_ms", 0, 86_400_000)?;
         let writer = WriterConfig {
             oplog_batch_max_entries: self.count("oplog_batch_max_entries", 1, 65_536)?,
             oplog_batch_max_bytes: self.count("oplog_batch_max_bytes", 1024, 64 << 20)?,
+            oplog_batch_compression: self.required("oplog_batch_compression", "give off or zstd")?,
+            oplog_batch_compress_min_bytes: self.count("oplog_batch_compress_min_bytes", 0, 64 << 20)?,
             oplog_waiting_max_bytes: self.count("oplog_waiting_max_bytes", 1024, 4 << 30)?,
             oplog_max_seal_delay: Duration::from_micros(self.number("oplog_max_seal_delay_us", 0, 1_000_000)?),
             oplog_retry_min: self.millis("oplog_retry_min_ms", 1, 60_000)?,
@@ -107,6 +124,21 @@ impl Layers {
             ));
         }
         Ok(writer)
+    }
+
+    fn legacy(&self) -> Result<Option<LegacyConfig>, ConfigError> {
+        let config = LegacyConfig {
+            gap_wait: self.millis("oplog.legacy_gap_wait_ms", 1, 600_000)?,
+            accept_lost_entries: self.flag_value("oplog.legacy_accept_lost_entries")?,
+            ..LegacyConfig::default()
+        };
+        match self.flag_value("oplog.legacy")? {
+            true => Ok(Some(config)),
+            false if config.accept_lost_entries => Err(ConfigError::new(
+                "oplog.legacy_accept_lost_entries is set and oplog.legacy is not; set both, or neither",
+            )),
+            false => Ok(None),
+        }
     }
 
     fn leadership(&self) -> Result<LeadershipSettings, ConfigError> {
@@ -208,6 +240,11 @@ impl Layers {
         if matches!(config.store, StoreUrl::Etcd(_)) && !cfg!(feature = "etcd") {
             return Err(ConfigError::new(
                 "store is an etcd URL, but this plimsoll was built without etcd; build it with `cargo build --features etcd`",
+            ));
+        }
+        if matches!(config.store, StoreUrl::Redis(_)) && !cfg!(feature = "redis") {
+            return Err(ConfigError::new(
+                "store is a Redis URL, but this plimsoll was built without Redis; build it with `cargo build --features redis`",
             ));
         }
         Ok(())

@@ -7,7 +7,7 @@ use clap::Args;
 /// Kill a primary under load and prove that nothing acknowledged was lost
 #[derive(Args, Clone, Debug)]
 pub(crate) struct DemoArgs {
-    /// Where the log lives: sqlite:///PATH or etcd://HOST:PORT[,...]; an SQLite file of its own by default
+    /// Where the log lives: sqlite:///PATH, etcd://HOST:PORT[,...] or redis://HOST:PORT; an SQLite file of its own by default
     #[arg(long, value_name = "URL")]
     pub(crate) backend: Option<String>,
     /// How many times; each round is a cluster of its own

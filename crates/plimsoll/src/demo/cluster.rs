@@ -54,10 +54,12 @@ impl Cluster {
         let url: StoreUrl = url_text.parse()?;
         let default_ttl_ms = match &url {
             StoreUrl::Memory => {
-                bail!("the memory store is inside one process; give sqlite:///PATH or etcd://HOST:PORT")
+                bail!(
+                    "the memory store is inside one process; give sqlite:///PATH, etcd://HOST:PORT or redis://HOST:PORT"
+                )
             }
             StoreUrl::Sqlite(_) => 1000,
-            StoreUrl::Etcd(_) => 2000,
+            StoreUrl::Etcd(_) | StoreUrl::Redis(_) => 2000,
         };
         let (clock, entropy) = (Arc::new(SystemClock::new()), Arc::new(SystemEntropy));
         let store = store::open(&url, IfAbsent::Create, "demo-judge", clock, entropy).await?;

@@ -1,11 +1,11 @@
 //! Owns how a log is printed: lines for people, one JSON object a line for programs.
 
+use bytes::Bytes;
 use ha_types::OpType;
-use oplog_core::record::BatchRecord;
+use oplog_core::audit::BatchSummary;
+use oplog_core::record::{BatchRecord, Encoding};
 use oplog_core::{BatchStorage, DurablePrefix, EntryRef, ReplayFault};
 use serde_json::{Value, json};
-
-use super::check::Checker;
 
 /// Prints as it goes: a log may be larger than memory.
 #[derive(Debug)]
@@ -14,6 +14,13 @@ pub(super) struct Printer {
     entries: bool,
     heading_printed: bool,
     faults: u64,
+}
+
+/// What Mooncake wrote beside the batches.
+#[derive(Clone, Debug)]
+pub(super) struct Original {
+    pub(super) prefix: Bytes,
+    pub(super) view: Option<Bytes>,
 }
 
 /// A fault as shown.
@@ -33,9 +40,12 @@ impl Printer {
         self.faults
     }
 
-    pub(super) fn prefix(&self, storage: &BatchStorage, prefix: Option<&DurablePrefix>) {
+    pub(super) fn prefix(&self, storage: &BatchStorage, prefix: Option<&DurablePrefix>, original: Option<&Original>) {
         let key = storage.keys().durable_prefix();
         let key = key.escape_ascii();
+        if let (Some(p), Some(original)) = (prefix, original) {
+            return self.mooncakes_prefix(&key.to_string(), p, original);
+        }
         match (self.json, prefix) {
             (true, Some(p)) => line(&json!({
                 "kind": "prefix",
@@ -51,16 +61,36 @@ impl Printer {
         }
     }
 
+    fn mooncakes_prefix(&self, key: &str, prefix: &DurablePrefix, original: &Original) {
+        let view = original.view.as_ref().map(|view| view.escape_ascii().to_string());
+        if self.json {
+            return line(&json!({
+                "kind": "prefix",
+                "encoding": Encoding::MooncakeJson.name(),
+                "key": key,
+                "epoch": 0,
+                "batch_id": prefix.batch_id.get(),
+                "last_seq": prefix.last_seq.get(),
+                "producer_view": view,
+            }));
+        }
+        let view = view.map_or_else(|| "no producer view".into(), |view| format!("producer view {view}"));
+        println!("durable prefix of Mooncake's at {key} ({view}):\n  {}\n", original.prefix.escape_ascii());
+    }
+
     pub(super) fn batch(&mut self, record: &BatchRecord) {
         let header = record.header();
         if self.json {
             line(&json!({
                 "kind": "batch",
+                "encoding": record.encoding().name(),
                 "batch_id": header.batch_id.get(),
                 "first_seq": header.first_seq.get(),
                 "last_seq": record.last_seq().get(),
                 "entries": record.count(),
                 "bytes": record.bytes().len(),
+                "raw_bytes": record.raw_bytes(),
+                "compression": record.compression().name(),
                 "epoch": header.epoch.get(),
                 "crc": format!("{:08x}", record.crc()),
                 "prev_crc": format!("{:08x}", header.prev_crc),
@@ -69,18 +99,19 @@ impl Printer {
         } else {
             if !self.heading_printed {
                 println!(
-                    "{:>12} {:>14} {:>14} {:>7} {:>9} {:>6} {:>8} {:>14}",
-                    "batch", "first seq", "last seq", "entries", "bytes", "epoch", "crc", "unix ms"
+                    "{:>12} {:>14} {:>14} {:>7} {:>9} {:>9} {:>6} {:>8} {:>14}",
+                    "batch", "first seq", "last seq", "entries", "bytes", "raw", "epoch", "crc", "unix ms"
                 );
                 self.heading_printed = true;
             }
             println!(
-                "{:>12} {:>14} {:>14} {:>7} {:>9} {:>6} {:08x} {:>14}",
+                "{:>12} {:>14} {:>14} {:>7} {:>9} {:>9} {:>6} {:08x} {:>14}",
                 header.batch_id,
                 header.first_seq,
                 record.last_seq(),
                 record.count(),
                 record.bytes().len(),
+                record.raw_bytes(),
                 header.epoch,
                 record.crc(),
                 header.timestamp_ms
@@ -121,11 +152,11 @@ impl Printer {
         }
     }
 
-    pub(super) fn end(&self, all: &Checker) {
+    pub(super) fn end(&self, all: &BatchSummary) {
         if self.json {
             line(&json!({
                 "kind": "summary",
-                "batches": all.batches,
+                "batches": all.batches(),
                 "entries": all.entries,
                 "bytes": all.bytes,
                 "faults": self.faults,
@@ -133,7 +164,10 @@ impl Printer {
         } else {
             println!(
                 "\n{} batches, {} entries, {} bytes, {} faults (nothing truncates the log yet, so it only grows)",
-                all.batches, all.entries, all.bytes, self.faults
+                all.batches(),
+                all.entries,
+                all.bytes,
+                self.faults
             );
         }
     }

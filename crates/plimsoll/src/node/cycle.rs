@@ -6,8 +6,10 @@ use std::time::Duration;
 use ha_types::{Backoff, Clock, Entropy};
 use leadership::{CampaignError, Elector, Leadership, LossReason};
 use master::{Master, MasterConfig, MasterState, ServeEnv};
-use oplog_core::{BatchStorage, Replica, WriterConfig};
-use standby::{Fault, Health, NotClose, Observer, PromoteError, Standby, StandbyConfig, StandbyEnv};
+use oplog_core::{BatchStorage, ClaimError, Replica, TakeOverRefused, WriterConfig};
+use standby::{
+    Fault, Health, LegacyConfig, LegacyMode, NotClose, Observer, PromoteError, Standby, StandbyConfig, StandbyEnv,
+};
 
 use super::role::Role;
 use super::shared::Shared;
@@ -22,6 +24,7 @@ pub(super) struct Cycle {
     pub(super) storage: BatchStorage,
     pub(super) elector: Arc<Elector>,
     pub(super) standby: StandbyConfig,
+    pub(super) legacy: Option<LegacyConfig>,
     pub(super) master: MasterConfig,
     pub(super) writer: WriterConfig,
     pub(super) ttl: Duration,
@@ -94,7 +97,8 @@ impl Cycle {
                     if let PromoteError::Unhealthy(fault) = refused.error {
                         return self.unhealthy(fault).await;
                     }
-                    self.shared.set_role(Role::Standby, Some(format!("a promotion was refused: {}", refused.error)));
+                    let why = format!("a promotion was refused: {}{}", refused.error, flag_for(&refused.error));
+                    self.shared.set_role(Role::Standby, Some(why));
                     standby = refused.standby;
                     pause = backoff.next_pause(&*self.entropy);
                 }
@@ -108,7 +112,14 @@ impl Cycle {
             entropy: Arc::clone(&self.entropy),
             watch: Some(Arc::clone(&self.store.watch)),
         };
-        Standby::new(self.storage.clone(), Replica::empty(MasterState::new()), self.standby.clone(), env)
+        let standby =
+            Standby::new(self.storage.clone(), Replica::empty(MasterState::new()), self.standby.clone(), env)?;
+        match &self.legacy {
+            None => Ok(standby),
+            Some(config) => {
+                standby.with_legacy(LegacyMode { config: config.clone(), fresh: Arc::new(MasterState::new) })
+            }
+        }
     }
 
     /// Follows, and campaigns whenever that makes sense, but not before `pause` is over.
@@ -189,6 +200,15 @@ impl Cycle {
     fn fatal(&self, error: impl std::fmt::Display) -> Next {
         self.shutdown.begin(Ending::Fatal(error.to_string()));
         Next::End
+    }
+}
+
+/// The flag by which an operator says what a refused take-over wants to hear.
+fn flag_for(error: &PromoteError) -> &'static str {
+    match error {
+        PromoteError::Claim(ClaimError::TakeOver(TakeOverRefused::NotPermitted)) => " (--take-over-mooncake)",
+        PromoteError::Claim(ClaimError::TakeOver(_)) => " (--old-primary-stopped)",
+        _ => "",
     }
 }
 

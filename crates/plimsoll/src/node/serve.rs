@@ -38,7 +38,7 @@ pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
     let entropy: Arc<dyn Entropy> = Arc::new(SystemEntropy);
     let election = election(&config);
     election.validate()?;
-    let (standby, master) = (standby(&config), MasterConfig::default());
+    let (standby, master) = (standby(&config), master(&config));
     standby.validate()?;
     master.validate().map_err(|e| anyhow!(e))?;
 
@@ -71,6 +71,7 @@ pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
         storage,
         elector,
         standby,
+        legacy: config.legacy.clone(),
         master,
         writer: config.writer.clone(),
         ttl: config.leadership.ttl,
@@ -124,6 +125,10 @@ fn standby(config: &Config) -> StandbyConfig {
         campaign_max_lag_entries: settings.campaign_max_lag,
         ..StandbyConfig::default()
     }
+}
+
+fn master(config: &Config) -> MasterConfig {
+    MasterConfig { after_mooncake: config.mooncake_quarantine, ..MasterConfig::default() }
 }
 
 fn elector(

@@ -54,7 +54,13 @@ impl Shared {
 
     /// What the node is.
     pub(crate) fn role(&self) -> RoleState {
-        self.role.borrow().clone()
+        let mut state = self.role.borrow().clone();
+        if state.role == Role::Standby {
+            // Above whatever was said last: it says why nobody leads, or that somebody writes what does not count.
+            let note = self.standby.read().as_ref().and_then(|standby| standby.metrics().legacy.note());
+            state.reason = note.or(state.reason);
+        }
+        state
     }
 
     /// Says what the node is from now on.

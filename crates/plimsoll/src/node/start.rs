@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::anyhow;
 use ha_kv::{ErrorClass, KvError};
 use ha_types::{Backoff, Clock, Entropy};
-use oplog_core::{BatchStorage, LogError, LogKeys, OpenOptions};
+use oplog_core::{BatchStorage, LogError, LogKeys, OpenOptions, TakeOver};
 
 use crate::config::Config;
 use crate::store::{self, IfAbsent, OpenError, Store};
@@ -62,7 +62,7 @@ async fn attempt(
         accept_lost_writes: config.accept_lost_writes,
     };
     match BatchStorage::open(Arc::clone(&store.txn), keys, options).await {
-        Ok(storage) => Ok((store, storage)),
+        Ok(storage) => Ok((store, permitted(storage, config.take_over))),
         Err(LogError::Store(error)) => {
             Err(Failed { may_pass: transient(&error), error: anyhow!("the store {} failed: {error}", config.store) })
         }
@@ -71,5 +71,13 @@ async fn attempt(
             Err(fatal(anyhow!("{why}{remedy}")))
         }
         Err(error @ LogError::Fault(_)) => Err(fatal(error.into())),
+    }
+}
+
+/// The log, with the operator's word on taking it over.
+fn permitted(storage: BatchStorage, take_over: Option<TakeOver>) -> BatchStorage {
+    match take_over {
+        Some(take_over) => storage.permit_take_over(take_over),
+        None => storage,
     }
 }

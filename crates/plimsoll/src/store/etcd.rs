@@ -1,9 +1,8 @@
 //! Owns opening etcd: the files that its URL names become its options.
 
-use std::path::Path;
+use ha_kv::{EtcdCredentials, EtcdIdentity, EtcdKv, EtcdOptions, EtcdTls};
 
-use ha_kv::{EtcdCredentials, EtcdIdentity, EtcdKv, EtcdOptions, EtcdTls, Secret};
-
+use super::files::{secret, text};
 use super::{OpenError, Store};
 use crate::store_url::{EtcdUrl, StoreUrl};
 
@@ -40,17 +39,10 @@ fn options(url: &EtcdUrl) -> Result<EtcdOptions, String> {
     Ok(options)
 }
 
-fn text(path: &Path, what: &str) -> Result<String, String> {
-    std::fs::read_to_string(path)
-        .map_err(|e| format!("the {what} {} cannot be read ({e}); name a file that this user may read", path.display()))
-}
-
-fn secret(path: &Path, what: &str) -> Result<Secret, String> {
-    Ok(Secret::from(text(path, what)?.trim_end_matches(['\r', '\n'])))
-}
-
 #[cfg(test)]
 mod tests {
+    use ha_kv::Secret;
+
     use super::*;
 
     fn of(url: &str) -> Result<EtcdOptions, String> {

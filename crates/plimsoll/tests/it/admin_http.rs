@@ -35,6 +35,23 @@ fn figures_are_there_on_every_role() {
             || leader.contains("role=\"leader\""),
         "{leader}"
     );
+    let labelled = |name: &str, labels: &[&str]| -> u64 {
+        let has =
+            |line: &&str| line.starts_with(&format!("{name}{{")) && labels.iter().all(|label| line.contains(label));
+        let line = leader.lines().find(has).unwrap_or_else(|| panic!("{name} {labels:?}: {leader}"));
+        line.rsplit(' ').next().unwrap().parse().unwrap()
+    };
+    for stage in ["waiting", "transaction", "notifying", "calling_back"] {
+        let stage = &format!("stage=\"{stage}\"");
+        let all = labelled("plimsoll_writer_stage_seconds_count", &[stage]);
+        assert!((1..=6).contains(&all), "{leader}");
+        assert_eq!(labelled("plimsoll_writer_stage_seconds_bucket", &[stage, "le=\"+Inf\""]), all, "{leader}");
+        assert!(labelled("plimsoll_writer_stage_seconds_bucket", &[stage, "le=\"0.00005\""]) <= all);
+    }
+    assert!(leader.contains("# TYPE plimsoll_writer_stage_seconds histogram"), "{leader}");
+    assert_eq!(labelled("plimsoll_writer_closed", &["reason=\"no_space\"", "class=\"operator\""]), 0);
+    assert_eq!(labelled("plimsoll_writer_refused_total", &["reason=\"queue_entries\""]), 0);
+    assert_eq!(labelled("plimsoll_writer_phase", &["phase=\"idle\""]), 1);
     assert!(leader.contains("nothing truncates the log yet"));
     assert!(leader.ends_with("# EOF\n"));
     let standby = crate::kit::eventually("the standby to replay", || {

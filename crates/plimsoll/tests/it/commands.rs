@@ -85,7 +85,7 @@ fn the_clusters_times_are_changed_and_kept() {
 
 #[test]
 fn nobody_there_ends_with_3_and_wrong_usage_with_2() {
-    let nobody = run(&["put", "k", "--size", "5", "--endpoints", "127.0.0.1:1", "--timeout-ms", "300"]);
+    let nobody = run(&["put", "k", "--size", "5", "--endpoints", "127.0.0.1:1", "--timeout-ms", "3000"]);
     refused(&nobody, 3, "127.0.0.1:1", "nothing was done");
     refused(&run(&["get", "k", "--endpoints", "http://127.0.0.1:1"]), 2, "http://127.0.0.1:1", "HOST:PORT");
     refused(&run(&["get", "xyz", "--hex"]), 2, "\"xyz\"", "even number");

@@ -12,7 +12,7 @@ const BATCH_1: &[u8] = b"/oplog/default/batches/00000000000000000001";
 const PREFIX: &[u8] = b"/oplog/default/durable_prefix";
 
 /// A log of a few batches whose nodes have ended.
-fn log() -> Place {
+pub(crate) fn log() -> Place {
     let place = Place::new(1000);
     let a = place.node("a");
     a.wait_for_role("leader");
@@ -24,7 +24,7 @@ fn log() -> Place {
     place
 }
 
-fn change(place: &Place, key: &[u8], change: impl FnOnce(Vec<u8>) -> Option<Vec<u8>>) {
+pub(crate) fn change(place: &Place, key: &[u8], change: impl FnOnce(Vec<u8>) -> Option<Vec<u8>>) {
     block_on(async {
         let options = SqliteOptions::new(place.db());
         let store = SqliteKv::open(options, Arc::new(SystemClock::new()), Arc::new(SystemEntropy)).await.unwrap();
@@ -69,6 +69,32 @@ fn inspect_shows_a_good_log_and_changes_nothing() {
         assert!(text.out.contains(word), "{word}: {}", text.out);
     }
     assert_eq!(inspect(&place).out, ran.out);
+}
+
+#[test]
+fn compressed_batches_are_followed_taken_over_and_inspected() {
+    let place = Place::new(1000);
+    let zstd = ["--set", "oplog_batch_compression=zstd", "--set", "oplog_batch_compress_min_bytes=0"];
+    let a = place.node_with("a", &zstd);
+    a.wait_for_role("leader");
+    mount(&[&a], "seg-1");
+    let key = "k".repeat(1000);
+    must(&[&a], &["put", &key, "--size", "5"]);
+    // A node that does not write compressed batches reads them all the same.
+    let b = place.node("b");
+    b.wait_for_role("standby");
+    a.signal("TERM");
+    assert_eq!(a.ended(), Some(0));
+    b.wait_for_role("leader");
+    assert_eq!(must(&[&b], &["get", &key])["size"], 5);
+    b.signal("TERM");
+    assert_eq!(b.ended(), Some(0));
+    let ran = inspect(&place);
+    let batches = lines(&ran, "batch");
+    let put = batches.iter().find(|b| b["compression"] == "zstd").expect("a compressed batch");
+    assert!(put["bytes"].as_u64().unwrap() * 2 < put["raw_bytes"].as_u64().unwrap(), "{put}");
+    assert_eq!(lines(&ran, "summary")[0]["faults"], 0);
+    assert!(lines(&ran, "entry").iter().any(|e| e["key"]["text"] == key.as_str()));
 }
 
 #[test]

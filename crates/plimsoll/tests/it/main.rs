@@ -1,13 +1,18 @@
 //! The program as its users meet it: real processes on real SQLite files. Owns no test itself.
 
 mod admin_http;
+mod audit;
 mod bad_calls;
 mod commands;
+mod cutover;
 mod damage;
 mod demo;
 mod handover;
 mod kit;
 mod loss;
+mod mooncake;
 mod names;
+mod old_primary;
 mod security;
 mod start;
+mod upgrade;

@@ -146,7 +146,7 @@ impl Scribe {
             0 => 0,
             _ => {
                 let record = storage.read_batch(prefix.batch_id).await.unwrap().unwrap();
-                oplog_core::record::BatchRef::decode(&record).unwrap().crc()
+                oplog_core::record::BatchRecord::decode(record).unwrap().crc()
             }
         };
         Self { storage: storage.clone(), prefix, crc, log, positions: Vec::new() }

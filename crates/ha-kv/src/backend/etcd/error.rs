@@ -2,7 +2,8 @@
 //!
 //! etcd uses one code for several meanings (8 is "too large", "no space" and "too many requests"; 11 is "compacted" and "reply
 //! too large"), so a row is found by code *and* text, the first that matches. An effect of `NotApplied` needs a proof, given in
-//! the row; everything else on a write is `Unknown`. Reads say `NotApplied` whatever the row says.
+//! the row; everything else on a write is `Unknown`. Reads say `NotApplied` whatever the row says. `errors.md` beside this file is
+//! the table for readers; a test keeps the two equal.
 
 use std::error::Error as StdError;
 
@@ -66,10 +67,11 @@ use Effect::{NotApplied, Unknown};
 use FollowUp::{Authenticate, Rotate, Stay};
 use KvErrorKind as K;
 
-/// The table. Proofs of `NotApplied`: the server checks size, operation count, keys, lease, token, permission, quota and backlog
-/// before it proposes, or in the deterministic apply step, where a refusal changes nothing on any member.
+/// The table. Proofs of `NotApplied`: the server checks size, operation count, keys, lease, token, permission and backlog before
+/// it proposes, or in the deterministic apply step, where a refusal changes nothing on any member. *No space* has no such proof:
+/// the member that finds the quota used up while it applies a request applies it, and only then says so.
 #[rustfmt::skip]
-const TABLE: &[Row] = &[
+static TABLE: &[Row] = &[
     row(Code::Cancelled, "", K::Unavailable, Unknown, Rotate, ""),
     row(Code::Unknown, "invalid auth token", K::Unavailable, NotApplied, Authenticate, "the next call authenticates again"),
     row(Code::Unknown, "", K::Unavailable, Unknown, Rotate, ""),
@@ -85,7 +87,7 @@ const TABLE: &[Row] = &[
     row(Code::NotFound, "", K::InvalidArgument, NotApplied, Stay, ""),
     row(Code::AlreadyExists, "", K::InvalidArgument, NotApplied, Stay, ""),
     row(Code::PermissionDenied, "", K::Auth, NotApplied, Stay, "grant the user read and write on the keys"),
-    row(Code::ResourceExhausted, "database space exceeded", K::NoSpace, NotApplied, Stay, NO_SPACE),
+    row(Code::ResourceExhausted, "database space exceeded", K::NoSpace, Unknown, Stay, NO_SPACE),
     row(Code::ResourceExhausted, "too many requests", K::Busy, NotApplied, Stay, ""),
     row(Code::ResourceExhausted, "received message larger than max", K::TooLarge, NotApplied, Stay, TOO_LARGE),
     row(Code::ResourceExhausted, "trying to send message larger than max", K::TooLarge, Unknown, Stay, ""),
@@ -111,7 +113,7 @@ const TABLE: &[Row] = &[
 ];
 
 /// A code outside the table: nothing is known.
-const OTHER: Row = row(Code::Unknown, "", K::Unavailable, Unknown, Rotate, "");
+static OTHER: Row = row(Code::Unknown, "", K::Unavailable, Unknown, Rotate, "");
 
 fn find(code: Code, text: &str) -> &'static Row {
     TABLE.iter().find(|row| row.code == code && text.contains(row.text)).unwrap_or(&OTHER)

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::secret::Secret;
+use crate::backend::secret::Secret;
 use crate::{Capabilities, DurableAck, KvError, KvErrorKind};
 
 /// What the requests of one transaction need beyond keys and values: headers and field tags of at most 128 + 128 operations.

@@ -1,22 +1,5 @@
-//! Owns the one table that turns SQLite's errors into ours. Nothing else in the backend looks at SQLite's codes.
-//!
-//! | SQLite says | kind | effect before `COMMIT` | effect of `COMMIT` |
-//! |---|---|---|---|
-//! | `BUSY`, `LOCKED`, `PROTOCOL` | `Busy` | `NotApplied` | `Unknown` |
-//! | `FULL` (also the operating system's "no space left") | `NoSpace` | `NotApplied` | `Unknown` |
-//! | `READONLY_DBMOVED` | `WrongStore` | `NotApplied` | `Unknown` |
-//! | `READONLY`, `PERM` | `ReadOnly` | `NotApplied` | `Unknown` |
-//! | `AUTH` | `Auth` | `NotApplied` | `Unknown` |
-//! | `IOERR` | `Unavailable` | `NotApplied` | `Unknown` |
-//! | `CANTOPEN`, `NOMEM`, `INTERRUPT`, `ABORT` | `Unavailable` | `NotApplied` | `Unknown` |
-//! | `NOTADB` | `WrongStore` | `NotApplied` | `Unknown` |
-//! | `CORRUPT`, `ERROR` (a table is gone), `SCHEMA`, `CONSTRAINT`, `MISMATCH` | `Corrupt` | `NotApplied` | `Unknown` |
-//! | `TOOBIG` | `TooLarge` | `NotApplied` | `Unknown` |
-//! | anything else, and what the binding itself reports | `Unsupported` | `NotApplied` | `Unknown` |
-//!
-//! Before `COMMIT` nothing can have applied: SQLite writes no commit mark earlier. From `COMMIT` on nothing is sure, whatever
-//! the error says, so its effect is always `Unknown`. After every error but `Busy` the connection is closed and never used
-//! again. A read's effect is always `NotApplied`.
+//! Owns the one table that turns SQLite's errors into ours. Nothing else in the backend looks at SQLite's codes. `errors.md`
+//! beside this file is the table for readers; a test keeps the two equal.
 
 use rusqlite::{Error, ErrorCode, ffi};
 
@@ -116,41 +99,85 @@ mod tests {
         Error::SqliteFailure(ffi::Error::new(code), None)
     }
 
+    const CODES: &[(&str, i32)] = &[
+        ("BUSY", ffi::SQLITE_BUSY),
+        ("LOCKED", ffi::SQLITE_LOCKED),
+        ("PROTOCOL", ffi::SQLITE_PROTOCOL),
+        ("FULL", ffi::SQLITE_FULL),
+        ("READONLY", ffi::SQLITE_READONLY),
+        ("READONLY_DBMOVED", ffi::SQLITE_READONLY_DBMOVED),
+        ("PERM", ffi::SQLITE_PERM),
+        ("AUTH", ffi::SQLITE_AUTH),
+        ("IOERR", ffi::SQLITE_IOERR),
+        ("CANTOPEN", ffi::SQLITE_CANTOPEN),
+        ("NOMEM", ffi::SQLITE_NOMEM),
+        ("INTERRUPT", ffi::SQLITE_INTERRUPT),
+        ("ABORT", ffi::SQLITE_ABORT),
+        ("NOTADB", ffi::SQLITE_NOTADB),
+        ("CORRUPT", ffi::SQLITE_CORRUPT),
+        ("ERROR", ffi::SQLITE_ERROR),
+        ("SCHEMA", ffi::SQLITE_SCHEMA),
+        ("CONSTRAINT", ffi::SQLITE_CONSTRAINT),
+        ("MISMATCH", ffi::SQLITE_MISMATCH),
+        ("TOOBIG", ffi::SQLITE_TOOBIG),
+        ("MISUSE", ffi::SQLITE_MISUSE),
+        ("RANGE", ffi::SQLITE_RANGE),
+        ("NOLFS", ffi::SQLITE_NOLFS),
+    ];
+
+    /// What `errors.md` says of each code: kind, effect before the commit, effect of the commit.
+    fn shown() -> Vec<(String, [String; 3])> {
+        let code_spans =
+            |cell: &str| -> Vec<String> { cell.split('`').skip(1).step_by(2).map(str::to_owned).collect() };
+        let mut shown = Vec::new();
+        for line in include_str!("errors.md").lines().filter(|line| line.starts_with("| `")) {
+            let cells: Vec<_> = line.trim_matches('|').split('|').map(code_spans).collect();
+            let [codes, kind, before, commit] = &cells[..] else { panic!("four columns: {line}") };
+            for code in codes {
+                shown.push((code.clone(), [kind[0].clone(), before[0].clone(), commit[0].clone()]));
+            }
+        }
+        shown
+    }
+
     #[test]
-    fn every_row_of_the_table() {
-        use KvErrorKind as K;
-        let rows = [
-            (ffi::SQLITE_BUSY, K::Busy),
-            (ffi::SQLITE_BUSY_SNAPSHOT, K::Busy),
-            (ffi::SQLITE_BUSY_RECOVERY, K::Busy),
-            (ffi::SQLITE_LOCKED, K::Busy),
-            (ffi::SQLITE_PROTOCOL, K::Busy),
-            (ffi::SQLITE_FULL, K::NoSpace),
-            (ffi::SQLITE_READONLY, K::ReadOnly),
-            (ffi::SQLITE_READONLY_DIRECTORY, K::ReadOnly),
-            (ffi::SQLITE_READONLY_DBMOVED, K::WrongStore),
-            (ffi::SQLITE_PERM, K::ReadOnly),
-            (ffi::SQLITE_AUTH, K::Auth),
-            (ffi::SQLITE_IOERR, K::Unavailable),
-            (ffi::SQLITE_IOERR_FSYNC, K::Unavailable),
-            (ffi::SQLITE_CANTOPEN, K::Unavailable),
-            (ffi::SQLITE_NOMEM, K::Unavailable),
-            (ffi::SQLITE_INTERRUPT, K::Unavailable),
-            (ffi::SQLITE_ABORT, K::Unavailable),
-            (ffi::SQLITE_NOTADB, K::WrongStore),
-            (ffi::SQLITE_CORRUPT, K::Corrupt),
-            (ffi::SQLITE_ERROR, K::Corrupt),
-            (ffi::SQLITE_SCHEMA, K::Corrupt),
-            (ffi::SQLITE_CONSTRAINT, K::Corrupt),
-            (ffi::SQLITE_MISMATCH, K::Corrupt),
-            (ffi::SQLITE_TOOBIG, K::TooLarge),
-            (ffi::SQLITE_MISUSE, K::Unsupported),
-        ];
-        for (code, kind) in rows {
-            let before = not_applied(native(code));
-            assert_eq!((before.kind, before.effect), (kind, Effect::NotApplied), "code {code}");
-            let commit = unknown(native(code));
-            assert_eq!((commit.kind, commit.effect), (kind, Effect::Unknown), "code {code}");
+    fn every_row_of_the_table_for_readers_is_what_the_code_does() {
+        let shown = shown();
+        assert_eq!(shown.len(), CODES.len(), "a code stands twice, or is not asked about: {shown:?}");
+        for (name, code) in CODES {
+            let (_, says) = shown.iter().find(|(shown, _)| shown == name).expect("every code stands in the table");
+            let (before, commit) = (not_applied(native(*code)), unknown(native(*code)));
+            let does = [before.kind, commit.kind].map(|kind| format!("{kind:?}"));
+            assert_eq!(does, [says[0].clone(), says[0].clone()], "{name}");
+            assert_eq!([format!("{:?}", before.effect), format!("{:?}", commit.effect)], says[1..], "{name}");
+        }
+    }
+
+    #[test]
+    fn an_extended_code_counts_as_the_code_it_extends() {
+        for (extended, kind) in [
+            (ffi::SQLITE_BUSY_SNAPSHOT, KvErrorKind::Busy),
+            (ffi::SQLITE_BUSY_RECOVERY, KvErrorKind::Busy),
+            (ffi::SQLITE_READONLY_DIRECTORY, KvErrorKind::ReadOnly),
+            (ffi::SQLITE_IOERR_FSYNC, KvErrorKind::Unavailable),
+            (ffi::SQLITE_CANTOPEN_ISDIR, KvErrorKind::Unavailable),
+            (ffi::SQLITE_CONSTRAINT_FOREIGNKEY, KvErrorKind::Corrupt),
+        ] {
+            assert_eq!(not_applied(native(extended)).kind, kind, "{extended}");
+        }
+    }
+
+    #[test]
+    fn what_the_binding_reports_is_a_defect_or_foreign_contents() {
+        let foreign = Error::InvalidColumnType(0, "v".into(), rusqlite::types::Type::Null);
+        assert_eq!(not_applied(foreign).kind, KvErrorKind::Corrupt);
+        assert_eq!(not_applied(Error::InvalidQuery).kind, KvErrorKind::Unsupported);
+    }
+
+    #[test]
+    fn only_a_held_lock_leaves_the_connection_as_good_as_it_was() {
+        for (name, code) in CODES {
+            assert_eq!(is_busy(&native(*code)), ["BUSY", "LOCKED", "PROTOCOL"].contains(name), "{name}");
         }
     }
 }

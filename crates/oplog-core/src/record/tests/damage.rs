@@ -63,6 +63,14 @@ fn s11_another_schema_or_an_unknown_flag_is_refused_by_name() {
     }
 }
 
+#[cfg(not(feature = "zstd"))]
+#[test]
+fn a_compressed_body_names_the_feature_that_reads_it() {
+    let error = BatchRecord::decode(super::framed_zstd(b"\x28\xb5\x2f\xfd and so on").into()).expect_err("no zstd");
+    assert_eq!((error.kind, error.field, error.offset), (RecordErrorKind::Compressed, "flags", 5));
+    assert!(error.expected.contains("feature `zstd`"), "{error}");
+}
+
 #[test]
 fn other_encodings_are_refused_by_name() {
     let mooncake = br#"[1,1,1,2,[[1,"default","key1","dmFsdWUx"],[3,"default","key1",""]],966717365]"#;

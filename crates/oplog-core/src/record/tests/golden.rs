@@ -71,3 +71,25 @@ fn s12_largest_numbers() {
     let most = u64::MAX;
     check(text, header(most - 2, most - 2, most - 1, u32::MAX, most), &entries, 0x5350_b0c6);
 }
+
+/// The zstd program wrote this frame; another version of zstd may write another one, so only the reading is pinned.
+#[cfg(feature = "zstd")]
+#[test]
+fn s12_compressed() {
+    let golden = bytes(include_str!("../../../tests/golden/plb1-zstd.hex"));
+    let record = BatchRecord::decode(golden.into()).unwrap();
+    assert_eq!((*record.header(), record.crc()), (header(3, 5, 300, 0x0002_f7cd, 1_700_000_000_789), 0x5200_11da));
+    assert_eq!((record.last_seq(), record.bytes().len(), record.raw_bytes()), (Seq::new(12), 169, 681));
+    let entries = (0..8_u8).map(|i| {
+        let mut payload = vec![1];
+        payload.extend_from_slice(format!("tcp 10.0.0.{}:12345 ", i % 2).as_bytes());
+        let buffer = [(0x7f00_0000_0000 + u64::from(i) * 65536).to_le_bytes(), 65536_u64.to_le_bytes()].concat();
+        payload.extend_from_slice(&[&buffer[..], &buffer].concat());
+        (format!("llama/layer-{i:02}/block-{i:04}"), payload)
+    });
+    let read = record.entries().map(|e| {
+        assert_eq!((e.op_type, e.tenant), (1, "default"));
+        (String::from_utf8(e.key.to_vec()).unwrap(), e.payload.to_vec())
+    });
+    assert!(read.eq(entries));
+}

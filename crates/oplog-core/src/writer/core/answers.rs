@@ -4,6 +4,7 @@ use ha_kv::{KvError, TxnOutcome};
 use ha_types::{Epoch, MonoTime};
 
 use super::Core;
+use crate::writer::Phase;
 use crate::writer::flight::{Action, Flight, Moment, Then};
 use crate::{DurablePrefix, LogError, Terminal};
 
@@ -56,9 +57,10 @@ impl Core {
             return action;
         }
         let fenced_by = flight.fenced_by();
-        if let Some(failure) = flight.failure() {
+        if let (Some(closed), Some(failure)) = (flight.closed(), flight.failure()) {
             self.counters.last_error = Some(failure.clone());
-            self.failing = Some(failure);
+            self.failing = Some((closed, failure));
+            self.failed = closed;
             // L7: from the first failure on nobody is admitted, nor left waiting for it.
             self.admission.refuse_all(&mut self.wake);
         }
@@ -67,6 +69,9 @@ impl Core {
         }
         if let Action::End(terminal, _) = &action {
             self.latch(terminal.clone());
+        }
+        if let Some(flying) = &mut self.flying {
+            flying.phase = Phase::of(&action);
         }
         action
     }

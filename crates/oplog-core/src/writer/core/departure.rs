@@ -5,7 +5,8 @@ use ha_types::MonoTime;
 
 use super::{Core, Flying};
 use crate::DurablePrefix;
-use crate::record::{BatchHeader, OpenBatch, SealError};
+use crate::record::{BatchCompressor, BatchHeader, BatchRef, Inflated, OpenBatch, SealError};
+use crate::writer::Phase;
 use crate::writer::flight::{Action, Flight};
 use crate::writer::waiting::WaitingBatch;
 use crate::{BatchId, NewEntry, Outcome, Terminal};
@@ -24,17 +25,18 @@ pub(in crate::writer) struct Sealed {
     pub(in crate::writer) record: Bytes,
     pub(in crate::writer) expected: DurablePrefix,
     pub(in crate::writer) new: DurablePrefix,
+    raw_bytes: usize,
     crc: u32,
     emptied: OpenBatch,
 }
 
 impl Departure {
     /// Makes the record.
-    pub(in crate::writer) fn seal(mut self) -> Result<Sealed, SealError> {
-        let sealed = self.entries.seal(self.header)?;
+    pub(in crate::writer) fn seal(mut self, compressor: &mut BatchCompressor) -> Result<Sealed, SealError> {
+        let sealed = self.entries.seal_with(self.header, compressor)?;
         let new = DurablePrefix { batch_id: self.header.batch_id, last_seq: sealed.last_seq, ..self.expected };
         let Self { entries: emptied, expected, .. } = self;
-        Ok(Sealed { record: sealed.bytes, expected, new, crc: sealed.crc, emptied })
+        Ok(Sealed { record: sealed.bytes, raw_bytes: sealed.raw_bytes, expected, new, crc: sealed.crc, emptied })
     }
 }
 
@@ -53,7 +55,7 @@ impl Core {
         // The entries keep their slots until they are sealed, reservations keep theirs longer (RFC §8).
         self.admission.release(taken.slots, &mut self.wake);
         self.reopen();
-        let WaitingBatch { entries, first_seq, callbacks, since } = taken.batch;
+        let WaitingBatch { entries, first_seq, callbacks, since, bulk: _ } = taken.batch;
         self.counters.waiting.record(now.saturating_since(since));
         self.flying = Some(Flying {
             first_seq,
@@ -63,7 +65,9 @@ impl Core {
             sealed_at: now,
             flight: None,
             record_bytes: 0,
+            raw_bytes: 0,
             crc: 0,
+            phase: Phase::Sealing,
         });
         let header = BatchHeader {
             batch_id: self.next_batch_id(),
@@ -73,6 +77,13 @@ impl Core {
             timestamp_ms,
         };
         Some(Departure { entries, header, expected: self.durable })
+    }
+
+    /// The count of entries committed so far, or `None` if an entry committed from now on would not be in the next batch, or none
+    /// can come: a seal delay would wait for nobody.
+    pub(in crate::writer) fn committed_if_more_may_join(&self) -> Option<u64> {
+        let full = self.waiting.next_is_full() || self.waiting.entries() >= self.config.oplog_batch_max_entries;
+        (!full && !self.orphaned && !self.is_closed()).then_some(self.counters.committed)
     }
 
     fn next_batch_id(&self) -> BatchId {
@@ -85,14 +96,17 @@ impl Core {
         let config = &self.config;
         let flying = self.flying.as_mut().expect("a batch departed before it takes off");
         flying.record_bytes = sealed.record.len();
+        flying.raw_bytes = sealed.raw_bytes;
         flying.crc = sealed.crc;
         flying.flight = Some(Flight::new(sealed.expected, sealed.new, flying.entries, config));
         if let Some(terminal) = &self.terminal {
             return Action::End(terminal.clone(), Outcome::Never);
         }
         // It was filled before a store found such a batch too large: not even tried.
-        let too_large = flying.record_bytes > self.waiting.seal_bytes() && flying.entries > 1;
-        if too_large { Action::Cut } else { Action::Append }
+        let too_large = flying.raw_bytes > self.waiting.seal_bytes() && flying.entries > 1;
+        let action = if too_large { Action::Cut } else { Action::Append };
+        flying.phase = Phase::of(&action);
+        action
     }
 
     /// A batch that could not be sealed: the numbers of the log are used up.
@@ -112,7 +126,7 @@ impl Core {
         if was_sent {
             self.counters.retries += flying.flight.as_ref().map_or(0, Flight::retries);
             self.counters.cuts += 1;
-            self.waiting.lower_seal_bytes(record.len() / 2);
+            self.waiting.lower_seal_bytes(flying.raw_bytes / 2);
             self.entry_bytes = self.entry_bytes.min(record.len() - 1);
         }
         let mut callbacks = flying.callbacks.into_iter().peekable();
@@ -121,7 +135,7 @@ impl Core {
         for entries in parts_of(record, self.waiting.seal_bytes()) {
             let next =
                 first_seq.checked_add(entries.count() as u64).expect("the parts have the sequences of the whole");
-            let mut part = WaitingBatch { entries, first_seq, callbacks: Vec::new(), since: flying.committed_at };
+            let mut part = WaitingBatch::new(entries, first_seq, flying.committed_at);
             while let Some(callback) = callbacks.next_if(|(seq, _)| *seq < next) {
                 part.callbacks.push(callback);
             }
@@ -134,7 +148,8 @@ impl Core {
 
 /// The entries of `record` in batches of at most `limit` bytes, or of one entry.
 fn parts_of(record: &[u8], limit: usize) -> Vec<OpenBatch> {
-    let whole = crate::record::BatchRef::decode(record).expect("a record of our own decodes");
+    let mut room = Inflated::new();
+    let whole = BatchRef::decode_in(record, &mut room).expect("a record of our own decodes");
     let mut parts = Vec::new();
     let mut part = OpenBatch::new();
     for entry in whole.entries() {

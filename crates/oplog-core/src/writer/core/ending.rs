@@ -73,7 +73,7 @@ impl Core {
                 }
             }
         }
-        let slots = self.waiting.entries();
+        let slots = self.waiting.slots();
         let never = self.waiting.end();
         self.admission.release(slots, &mut self.wake);
         Ended { durable_through: self.durable.last_seq, unknown_through, batch: (callbacks, batch), never }
@@ -85,10 +85,11 @@ impl Core {
         if flight.is_some() { Outcome::Unknown } else { Outcome::Never }
     }
 
-    /// Callbacks have run.
-    pub(in crate::writer) fn callbacks_ran(&mut self, ran: usize, panicked: usize, took: Duration) {
+    /// Callbacks of a batch have run: the first began `began` after the outcome was known, the last had run after `took`.
+    pub(in crate::writer) fn callbacks_ran(&mut self, ran: usize, panicked: usize, began: Duration, took: Duration) {
         self.callbacks_waiting -= ran;
         self.counters.callback_panics += panicked as u64;
+        self.counters.notifying.record(began);
         self.counters.calling_back.record(took);
         self.reopen();
     }

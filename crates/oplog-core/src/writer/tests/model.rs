@@ -1,6 +1,7 @@
 //! Owns the reference model: the writer's rules once more, over plain lists, without encoding, wakers or figures.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use crate::Outcome;
 
@@ -11,6 +12,7 @@ pub(super) enum End {
     Corrupt,
     Rejected,
     Shutdown,
+    RetryBudget,
 }
 
 /// What is to be done next for the batch in flight.
@@ -34,6 +36,8 @@ pub(super) enum Answer {
     Committed,
     CompareFailed,
     Unknown,
+    /// The store is full, and may have applied it all the same.
+    Full,
     RefusedForNow,
     TooLarge,
     RefusedForGood,
@@ -77,12 +81,24 @@ pub(super) struct Flight {
     doubted: bool,
     failed_reads: u32,
     fenced: bool,
+    /// Time without an answer so far, and since when it runs on.
+    silent: Duration,
+    silent_since: Option<Duration>,
+}
+
+/// When a request was sent and when its answer, or the lack of one, was known.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Span {
+    pub(super) began: Duration,
+    pub(super) now: Duration,
 }
 
 /// The writer.
 #[derive(Debug)]
 pub(super) struct Model {
     limit: usize,
+    /// How long a batch may be without an answer in all.
+    budget: Option<Duration>,
     pub(super) reserved: usize,
     pub(super) waiting: VecDeque<Entry>,
     /// In line for a slot, first come first served; those with a slot have been granted it and not looked.
@@ -100,9 +116,10 @@ pub(super) struct Model {
 }
 
 impl Model {
-    pub(super) fn new(limit: usize) -> Self {
+    pub(super) fn new(limit: usize, budget: Option<Duration>) -> Self {
         Self {
             limit,
+            budget,
             reserved: 0,
             waiting: VecDeque::new(),
             line: Vec::new(),
@@ -228,16 +245,50 @@ impl Model {
         self.flight.as_mut().expect("in flight")
     }
 
-    pub(super) fn append(&mut self, answer: Answer) -> Next {
+    /// The store gave no answer in this span.
+    fn silence(&mut self, span: Span) -> Option<Next> {
+        let flight = self.flight();
+        flight.silent += span.now - flight.silent_since.unwrap_or(span.began).max(span.began);
+        flight.silent_since = Some(span.now);
+        self.over_budget()
+    }
+
+    fn over_budget(&mut self) -> Option<Next> {
+        let (budget, silent) = (self.budget?, self.flight().silent);
+        if silent < budget {
+            return None;
+        }
+        let fate = self.fate();
+        Some(self.ends(End::RetryBudget, fate))
+    }
+
+    /// A pause is over; it counts if the store was silent before it.
+    pub(super) fn pause_over(&mut self, now: Duration) -> Option<Next> {
+        let flight = self.flight();
+        if let Some(since) = flight.silent_since {
+            flight.silent += now - since;
+            flight.silent_since = Some(now);
+        }
+        self.over_budget()
+    }
+
+    pub(super) fn append(&mut self, answer: Answer, span: Span) -> Next {
         if answer == Answer::Committed {
             return Next::Committed;
         }
         self.fail();
         let fate = self.fate();
+        if answer != Answer::Unknown {
+            self.flight().silent_since = None;
+        }
         match answer {
             Answer::Committed => unreachable!(),
             Answer::CompareFailed => Next::ReadPrefix,
             Answer::Unknown => {
+                self.flight().unknown = true;
+                self.silence(span).unwrap_or(Next::ReadPrefix)
+            }
+            Answer::Full => {
                 self.flight().unknown = true;
                 Next::ReadPrefix
             }
@@ -248,7 +299,7 @@ impl Model {
         }
     }
 
-    pub(super) fn prefix(&mut self, found: Found) -> Next {
+    pub(super) fn prefix(&mut self, found: Found, span: Span) -> Next {
         if found == Found::New {
             return Next::Committed;
         }
@@ -272,18 +323,18 @@ impl Model {
                 }
                 Next::PauseReadPrefix
             }
-            Found::Failed => Next::PauseReadPrefix,
+            Found::Failed => self.silence(span).unwrap_or(Next::PauseReadPrefix),
         }
     }
 
-    pub(super) fn stored(&mut self, stored: Stored) -> Next {
+    pub(super) fn stored(&mut self, stored: Stored, span: Span) -> Next {
         let outcome = match stored {
             Stored::Mine => Outcome::Durable,
             Stored::Higher => Outcome::Never,
             Stored::Absent => Outcome::Unknown,
             Stored::Failed => {
                 self.flight().failed_reads += 1;
-                if self.flight().failed_reads < 8 {
+                if self.flight().failed_reads < 8 && self.silence(span).is_none() {
                     return Next::PauseReadBatch;
                 }
                 Outcome::Unknown

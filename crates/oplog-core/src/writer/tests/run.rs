@@ -3,14 +3,16 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::task::Waker;
+use std::time::Duration;
 
 use ha_kv::{Effect, KvError, KvErrorKind, TxnOutcome};
 use ha_types::{MonoTime, SeededEntropy};
 use parking_lot::Mutex;
 use proptest::prelude::*;
 
-use super::model::{Answer, End, Found, Model, Next, Stored};
-use crate::record::{BatchRef, OpenBatch};
+use super::model::{Answer, End, Found, Model, Next, Span, Stored};
+use crate::record::{BatchCompressor, BatchRef, OpenBatch};
+use crate::writer::class::Class;
 use crate::writer::core::{Core, Sealed};
 use crate::writer::flight::{Action, Moment, Then};
 use crate::writer::notifier::{Callback, Notice, run_notice};
@@ -20,6 +22,9 @@ use crate::{DurablePrefix, Epoch, LogError, NewEntry, Outcome, Owner, Seq, Termi
 const LIMIT: usize = 6;
 /// Room for a handful of entries, so that batches roll by bytes.
 const BATCH_BYTES: usize = 900;
+
+/// How long the store may be silent about one batch, in the runs that set a budget.
+const BUDGET_MS: u64 = 64;
 
 /// What happens next. Numbers pick among what is there.
 #[derive(Clone, Debug)]
@@ -38,6 +43,8 @@ pub(super) enum Event {
         answer: Answer,
         found: Found,
         stored: Stored,
+        /// How long it takes, in milliseconds.
+        took: u64,
     },
     Interrupt,
     Stop,
@@ -49,7 +56,7 @@ impl Event {
         let answer = prop_oneof![
             6 => Just(Answer::Committed),
             2 => Just(Answer::CompareFailed),
-            3 => Just(Answer::Unknown),
+            3 => prop_oneof![2 => Just(Answer::Unknown), 1 => Just(Answer::Full)],
             2 => Just(Answer::RefusedForNow),
             2 => Just(Answer::TooLarge),
             1 => prop_oneof![4 => Just(Answer::RefusedForNow), 1 => Just(Answer::RefusedForGood), 1 => Just(Answer::AnotherStore)],
@@ -63,6 +70,7 @@ impl Event {
             1 => prop_oneof![Just(Found::Lower), Just(Found::OtherOwner), Just(Found::Absent), Just(Found::Rubbish)],
         ];
         let stored = prop_oneof![1 => Just(Stored::Mine), 1 => Just(Stored::Higher), 1 => Just(Stored::Absent), 9 => Just(Stored::Failed)];
+        let took = prop_oneof![8 => 0..3_u64, 1 => Just(BUDGET_MS / 2), 1 => Just(BUDGET_MS)];
         prop_oneof![
             8 => (0..LIMIT + 2).prop_map(Self::Reserve),
             3 => Just(Self::Join),
@@ -70,7 +78,7 @@ impl Event {
             1 => (0..4_usize).prop_map(Self::Leave),
             3 => Just(Self::Abort),
             16 => (0..300_usize, any::<bool>()).prop_map(|(payload, calls_back)| Self::Commit { payload, calls_back }),
-            24 => (answer, found, stored).prop_map(|(answer, found, stored)| Self::Drive { answer, found, stored }),
+            24 => (answer, found, stored, took).prop_map(|(answer, found, stored, took)| Self::Drive { answer, found, stored, took }),
             1 => prop_oneof![3 => Just(Self::Drain), 1 => Just(Self::Stop), 1 => Just(Self::Interrupt)],
         ]
     }
@@ -84,15 +92,20 @@ pub(super) const SITUATIONS: &[&str] = &[
     "commit refused as too large",
     "drained",
     "durable after a failure",
+    "ended by a pause",
     "ended Corrupt Never",
     "ended Corrupt Unknown",
     "ended Fenced Durable",
     "ended Fenced Never",
     "ended Fenced Unknown",
+    "ended RetryBudget Never",
+    "ended RetryBudget Unknown",
     "ended Rejected Never",
     "ended Rejected Unknown",
     "ended Shutdown Never",
     "ended Shutdown Unknown",
+    "full, and cured",
+    "full, and durable all the same",
     "granted in line",
     "left the line with a slot",
     "queue full",
@@ -113,6 +126,9 @@ struct Run {
     reached: BTreeSet<&'static str>,
     /// The chain as the store would have it.
     chain: u32,
+    now: Duration,
+    /// The store was full for this batch.
+    was_full: bool,
     /// The largest record of one entry, by what the store has refused.
     entry_limit: usize,
 }
@@ -125,16 +141,20 @@ pub(super) fn run(events: &[Event]) -> BTreeSet<&'static str> {
         oplog_waiting_max_bytes: 1 << 20,
         ..WriterConfig::default()
     };
+    let budget = events.len().is_multiple_of(2).then_some(Duration::from_millis(BUDGET_MS));
+    let config = WriterConfig { oplog_retry_budget: budget, ..config };
     let claimed = DurablePrefix { epoch: Epoch::new(5), owner: Owner::new(0xa), ..DurablePrefix::FRESH };
     let mut run = Run {
         core: Core::new(config, claimed, 0),
-        model: Model::new(LIMIT),
+        model: Model::new(LIMIT, budget),
         entropy: Arc::new(SeededEntropy::new(events.len() as u64)),
         line: Vec::new(),
         sealed: None,
         action: None,
         told: Arc::default(),
         ended: false,
+        now: Duration::ZERO,
+        was_full: false,
         reached: BTreeSet::new(),
         chain: 0,
         entry_limit: BATCH_BYTES,
@@ -154,13 +174,13 @@ impl Run {
             Event::Look(pick) => self.look(*pick),
             Event::Leave(pick) => self.leave(*pick),
             Event::Abort if self.model.reserved > 0 => {
-                self.core.abort();
+                self.core.abort(Class::Waiter);
                 self.model.abort();
             }
             Event::Abort => {}
             Event::Commit { payload, calls_back } if self.model.reserved > 0 => self.commit(*payload, *calls_back),
             Event::Commit { .. } => {}
-            Event::Drive { answer, found, stored } => self.drive(*answer, *found, *stored),
+            Event::Drive { answer, found, stored, took } => self.drive(*answer, *found, *stored, *took),
             Event::Interrupt => self.interrupt(),
             Event::Stop => {
                 self.core.stop();
@@ -176,7 +196,7 @@ impl Run {
 
     fn reserve(&mut self, n: usize) {
         let expected = self.model.reserve(n);
-        match self.core.reserve(n) {
+        match self.core.reserve(Class::Waiter, n) {
             Ok(()) => assert!(expected),
             Err(ReserveError::OutOfRange { .. }) => assert!(n == 0 || n > LIMIT),
             Err(ReserveError::Unavailable { .. }) => {
@@ -192,7 +212,7 @@ impl Run {
 
     fn join(&mut self) {
         let accepting = self.model.accepting();
-        match self.core.reserve_or_join(Waker::noop()) {
+        match self.core.reserve_or_join(Class::Waiter, Waker::noop()) {
             Ok(None) => assert!(self.model.join(u64::MAX)),
             Ok(Some(number)) => {
                 assert!(!self.model.join(number));
@@ -205,7 +225,7 @@ impl Run {
     fn look(&mut self, pick: usize) {
         let Some(number) = self.line.get(pick).copied() else { return };
         let expected = self.model.turn(number);
-        match self.core.turn(number, Waker::noop()) {
+        match self.core.turn(Class::Waiter, number, Waker::noop()) {
             Ok(true) => {
                 self.reached.insert("granted in line");
                 assert_eq!(expected, Some(true));
@@ -228,7 +248,7 @@ impl Run {
         if self.model.line.contains(&(number, true)) {
             self.reached.insert("left the line with a slot");
         }
-        self.core.leave(number);
+        self.core.leave(Class::Waiter, number);
         self.model.leave(number);
     }
 
@@ -237,33 +257,45 @@ impl Run {
         bytes[..8].copy_from_slice(&self.model.next_seq.to_le_bytes());
         let entry = NewEntry { op_type: 1, tenant: "default", key: b"k", payload: &bytes };
         let told = Arc::clone(&self.told);
-        let callback =
+        let mut callback =
             calls_back.then(|| Callback::new(move |seq: Seq, outcome| told.lock().push((seq.get(), outcome))));
         let fits = OpenBatch::entry_len(&entry) + OpenBatch::HEADER_BOUND <= self.entry_limit;
         let expected = self.model.commit(calls_back, fits);
-        match self.core.commit(&entry, callback, || MonoTime::ZERO) {
+        match self.core.commit(Class::Waiter, &entry, &mut callback, || MonoTime::ZERO) {
             Ok((seq, _)) => assert_eq!(Some(seq.get()), expected),
             Err(e) => {
                 assert_eq!(expected, None, "{e}");
                 let refused = if fits { "commit refused after the end" } else { "commit refused as too large" };
                 self.reached.insert(refused);
-                self.core.abort();
+                self.core.abort(Class::Waiter);
             }
         }
     }
 
-    fn drive(&mut self, answer: Answer, found: Found, stored: Stored) {
+    fn drive(&mut self, answer: Answer, found: Found, stored: Stored, took: u64) {
         if self.ended {
             return;
         }
         let entropy = Arc::clone(&self.entropy);
-        let at = Moment { began: MonoTime::ZERO, now: MonoTime::ZERO, entropy: &*entropy };
+        let began = self.now;
+        self.now += match self.action {
+            None => Duration::ZERO,
+            Some(Action::Pause(pause, _)) => pause,
+            Some(_) => Duration::from_millis(took),
+        };
+        let span = Span { began, now: self.now };
+        let (began, now) = (MonoTime::from_origin(began), MonoTime::from_origin(self.now));
+        let at = Moment { began, now, entropy: &*entropy };
         let action = match self.action.take() {
             None => return self.depart(),
             Some(Action::Append) => {
                 let action = self.core.on_append(&append_answer(answer), at);
-                let next = self.model.append(answer);
+                let next = self.model.append(answer, span);
                 self.same(&action, next);
+                self.was_full |= matches!(answer, Answer::Full | Answer::RefusedForNow);
+                if self.was_full && answer == Answer::Committed {
+                    self.reached.insert("full, and cured");
+                }
                 if action == Action::Cut {
                     let refused = self.sealed.as_ref().expect("sealed").record.len();
                     self.entry_limit = self.entry_limit.min(refused - 1);
@@ -273,17 +305,27 @@ impl Run {
             Some(Action::ReadPrefix) => {
                 let read = self.prefix_read(found);
                 let action = self.core.on_prefix(&read, at);
-                let next = self.model.prefix(found);
+                let next = self.model.prefix(found, span);
                 self.same(&action, next);
+                if self.was_full && action == Action::Committed {
+                    self.reached.insert("full, and durable all the same");
+                }
                 action
             }
             Some(Action::ReadBatch) => {
                 let action = self.core.on_stored(&stored_read(stored), at);
-                let next = self.model.stored(stored);
+                let next = self.model.stored(stored, span);
                 self.same(&action, next);
                 action
             }
-            Some(Action::Pause(_, then)) => self.core.on_pause_over(then, MonoTime::ZERO),
+            Some(Action::Pause(_, then)) => {
+                let action = self.core.on_pause_over(then, now);
+                if let Some(next) = self.model.pause_over(span.now) {
+                    self.reached.insert("ended by a pause");
+                    self.same(&action, next);
+                }
+                action
+            }
             Some(Action::Committed | Action::Cut | Action::End(..)) => unreachable!("carried out at once"),
         };
         self.carry_out(action);
@@ -338,7 +380,7 @@ impl Run {
             }
             return;
         };
-        let mut sealed = departure.seal().expect("it seals");
+        let mut sealed = departure.seal(&mut BatchCompressor::off()).expect("it seals");
         let count = BatchRef::decode(&sealed.record).expect("it decodes").count();
         if self.model.cut.is_empty() && count < self.model.waiting.len() {
             self.reached.insert("batch rolled by bytes");
@@ -378,7 +420,7 @@ impl Run {
         let ran = callbacks.len();
         run_notice(Notice { callbacks, outcome, since: MonoTime::ZERO });
         if ran > 0 {
-            self.core.callbacks_ran(ran, 0, std::time::Duration::ZERO);
+            self.core.callbacks_ran(ran, 0, std::time::Duration::ZERO, std::time::Duration::ZERO);
         }
     }
 
@@ -419,7 +461,7 @@ impl Run {
         let (core, model) = (&self.core, &self.model);
         let status = core.status();
         assert_eq!(status.accepting, model.accepting(), "after {event:?}");
-        assert_eq!(status.reason.is_none(), model.accepting(), "after {event:?}");
+        assert_eq!((status.closed.is_none(), status.reason.is_none()), (model.accepting(), model.accepting()));
         assert_eq!(status.terminal.as_ref().map(kind_of), model.end, "after {event:?}");
         assert_eq!(status.durable.last_seq.get(), model.durable, "after {event:?}");
         let metrics = core.metrics(MonoTime::ZERO);
@@ -438,7 +480,7 @@ fn kind_of(terminal: &Terminal) -> End {
         Terminal::Corrupt { .. } => End::Corrupt,
         Terminal::Rejected { .. } => End::Rejected,
         Terminal::Shutdown => End::Shutdown,
-        Terminal::RetryBudget => unreachable!("no budget is set"),
+        Terminal::RetryBudget => End::RetryBudget,
     }
 }
 
@@ -453,6 +495,7 @@ fn append_answer(answer: Answer) -> Result<TxnOutcome, KvError> {
         Answer::Committed => Ok(TxnOutcome::Committed),
         Answer::CompareFailed => Ok(TxnOutcome::CompareFailed),
         Answer::Unknown => Err(KvError::new(KvErrorKind::Timeout, Effect::Unknown, "silence")),
+        Answer::Full => Err(KvError::new(KvErrorKind::NoSpace, Effect::Unknown, "full")),
         Answer::RefusedForNow => refused(KvErrorKind::NoSpace),
         Answer::TooLarge => refused(KvErrorKind::TooLarge),
         Answer::RefusedForGood => refused(KvErrorKind::InvalidArgument),

@@ -85,7 +85,7 @@ async fn a_connection_never_made_is_followed_to_the_next_endpoint() {
 
 #[tokio::test]
 async fn nobody_there_is_not_done_within_the_timeout() {
-    let client = client(&[&nobody().await], 300);
+    let client = client(&[&nobody().await], 3_000);
     let error = client.step_down(StepDownRequest {}).await.unwrap_err();
     assert!(matches!(&error, CallError::NotDone(why) if why.contains("no leader")), "{error}");
 }

@@ -27,6 +27,22 @@ fn the_least_is_a_node_and_a_store() {
 }
 
 #[test]
+fn a_log_of_mooncakes_is_taken_over_only_in_words() {
+    let config = minimal().build().unwrap();
+    assert_eq!((config.take_over, config.mooncake_quarantine), (None, Duration::from_secs(600)));
+    let mut layers = minimal();
+    layers.flag("mooncake_quarantine_ms", "40000").unwrap();
+    layers.flag("take_over_mooncake", "true").unwrap();
+    let config = layers.build().unwrap();
+    assert_eq!(config.take_over, Some(TakeOver { old_primary_stopped: false }));
+    assert_eq!(config.mooncake_quarantine, Duration::from_secs(40));
+    layers.flag("old_primary_stopped", "true").unwrap();
+    assert_eq!(layers.build().unwrap().take_over, Some(TakeOver { old_primary_stopped: true }));
+    layers.flag("take_over_mooncake", "false").unwrap();
+    assert!(layers.build().unwrap_err().to_string().contains("without take_over_mooncake"));
+}
+
+#[test]
 fn later_layers_win() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("p.toml");
@@ -61,6 +77,9 @@ fn bad_files_name_the_key_and_the_remedy() {
         ("oplog_batch_max_entries = 0", "oplog_batch_max_entries", "from 1 to"),
         ("oplog_batch_max_entries = -1", "oplog_batch_max_entries", "from 1 to"),
         ("oplog_batch_max_bytes = 99999999999", "oplog_batch_max_bytes", "to 67108864"),
+        ("oplog_batch_compression = 'gzip'", "oplog_batch_compression", "\"off\" or \"zstd\""),
+        ("oplog_batch_compression = true", "oplog_batch_compression", "\"off\" or \"zstd\""),
+        ("oplog_batch_compress_min_bytes = -1", "oplog_batch_compress_min_bytes", "from 0 to"),
         ("oplog_waiting_max_bytes = 2048", "oplog_waiting_max_bytes", "raise it"),
         ("oplog_retry_min_ms = 2000", "oplog_retry_min_ms", "lower it"),
         ("[leadership]\nmargin_ms = 2000", "leadership.margin_ms", "lower it"),
@@ -121,4 +140,12 @@ fn an_etcd_url_without_etcd_names_the_build_flag() {
     let mut layers = minimal();
     layers.flag("store", "etcd://127.0.0.1:2379").unwrap();
     assert!(layers.build().unwrap_err().to_string().contains("--features etcd"));
+}
+
+#[cfg(not(feature = "redis"))]
+#[test]
+fn a_redis_url_without_redis_names_the_build_flag() {
+    let mut layers = minimal();
+    layers.flag("store", "redis://127.0.0.1:6379").unwrap();
+    assert!(layers.build().unwrap_err().to_string().contains("--features redis"));
 }

@@ -103,7 +103,8 @@ struct Reading {
 
 impl Reading {
     fn batch(&mut self, value: &[u8]) -> Result<(), String> {
-        let record = Record::parse(value)?;
+        let mut room = Vec::new();
+        let record = Record::parse(value, &mut room)?;
         let next = (self.log.batches + 1, self.log.entries.len() as u64 + 1, self.last_crc);
         if (record.batch_id, record.first_seq, record.prev_crc) != next {
             return Err(format!(

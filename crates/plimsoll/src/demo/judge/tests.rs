@@ -281,7 +281,8 @@ async fn the_servers_encoder_and_the_judges_decoder_agree() {
         timestamp_ms: 1_700_000_000_000,
     };
     let sealed = open.seal(header).unwrap();
-    let read = super::record::Record::parse(&sealed.bytes).unwrap();
+    let mut room = Vec::new();
+    let read = super::record::Record::parse(&sealed.bytes, &mut room).unwrap();
     assert_eq!((read.batch_id, read.first_seq, read.epoch, read.crc), (1, 1, 1, sealed.crc));
     assert_eq!((read.entries[0].op, read.entries[0].tenant), (1, "default"));
     assert_eq!((read.entries[0].key, read.entries[0].payload), (key.as_bytes(), &payload[..]));

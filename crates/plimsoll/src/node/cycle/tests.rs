@@ -58,6 +58,10 @@ impl World {
     }
 
     async fn node(&self, name: &str, seed: u64) -> Node {
+        self.node_that_writes(name, seed, WriterConfig::default()).await
+    }
+
+    async fn node_that_writes(&self, name: &str, seed: u64, writer: WriterConfig) -> Node {
         let link = FaultyKv::new(Arc::clone(&self.store), seed);
         let elector = self.elector(name, &link, seed);
         let info = NodeInfo { node: name.parse().unwrap(), cluster: "c".parse().unwrap(), address: name.to_owned() };
@@ -68,9 +72,10 @@ impl World {
             store: Store { txn: link.clone(), lease: link.clone(), watch: link.clone() },
             storage: Self::storage(link.clone()).await,
             elector: Arc::clone(&elector),
+            legacy: None,
             standby: StandbyConfig::default(),
             master: MasterConfig::default(),
-            writer: WriterConfig::default(),
+            writer,
             ttl: TTL,
             drain: DRAIN,
             clock: Arc::clone(&self.clock),
@@ -167,12 +172,47 @@ async fn w7_full_store_keeps_its_leader_and_recovers() {
     assert_eq!(a.shared.role().role, Role::Leader);
     let refused = a.mount("t", 1000).await.unwrap_err();
     assert!(matches!(refused, MasterError::RetryAfter { .. } | MasterError::NotApplied { .. }), "{refused}");
+    // The reason stands beside `accepting`, and in the figures, as does what was refused for it.
+    let closed = |node: &Node| node.shared.figures().term.and_then(|term| term.status.closed);
+    assert_eq!(closed(&a), Some(oplog_core::Closed::Store(KvErrorKind::NoSpace)));
+    let text = crate::admin::metrics::encode(&a.shared).unwrap();
+    let value = |text: &str, name: &str, labels: &str| {
+        let line = text.lines().find(|line| line.starts_with(name) && line.contains(labels));
+        line.and_then(|line| line.rsplit_once(' ')).map(|(_, value)| value.to_owned())
+    };
+    let full = r#"reason="no_space",class="operator""#;
+    assert_eq!(value(&text, "plimsoll_writer_closed", full).as_deref(), Some("1"), "{text}");
+    assert_eq!(value(&text, "plimsoll_writer_refused_total", r#"reason="no_space""#).as_deref(), Some("1"), "{text}");
     for node in [&a, &b] {
         node.link.fill_server(false);
     }
     waiting.await.unwrap().unwrap();
     a.mount("t", 1000).await.unwrap();
     assert_eq!((a.shared.role().role, a.shared.figures().epoch()), (Role::Leader, epoch));
+    assert_eq!(closed(&a), None);
+    let text = crate::admin::metrics::encode(&a.shared).unwrap();
+    assert_eq!(value(&text, "plimsoll_writer_closed", full).as_deref(), Some("0"), "{text}");
+}
+
+/// A writer whose retry budget is used up ends its term, earlier than the stop rule would; the other node leads.
+#[tokio::test(start_paused = true)]
+async fn a_retry_budget_that_is_used_up_steps_the_leader_down() {
+    let world = World::new();
+    let budget = TTL / 3;
+    let a =
+        world.node_that_writes("a", 1, WriterConfig { oplog_retry_budget: Some(budget), ..Default::default() }).await;
+    a.wait_for(Role::Leader).await;
+    let b = world.node("b", 10).await;
+    b.wait_for(Role::Standby).await;
+    a.link.always(OpKind::Txn, Some(Fault::LoseRequest(KvErrorKind::Timeout)));
+    let began = Instant::now();
+    let cut = a.mount("s", 0).await.unwrap_err();
+    assert!(matches!(cut, MasterError::Unknown { .. }), "{cut}");
+    assert!((budget..TTL).contains(&began.elapsed()), "{:?}", began.elapsed());
+    b.wait_for(Role::Leader).await;
+    a.link.always(OpKind::Txn, None);
+    b.mount("t", 1000).await.unwrap();
+    a.wait_for(Role::Standby).await;
 }
 
 /// Another claim fences the writer: its change is not acknowledged, serving ends, leadership is given up, and the node comes

@@ -17,6 +17,9 @@ fn write(code: Code, text: &str) -> (KvErrorKind, Effect, FollowUp) {
 
 macro_rules! meanings {
     ($($name:ident: $code:ident $text:literal => $kind:ident $effect:ident $follow_up:ident;)*) => {
+        /// What the tests below ask about.
+        const ASKED: &[(Code, &str)] = &[$((Code::$code, $text)),*];
+
         $(#[test]
         fn $name() {
             assert_eq!(write(Code::$code, $text), (K::$kind, $effect, $follow_up));
@@ -26,7 +29,7 @@ macro_rules! meanings {
 }
 
 meanings! {
-    w11_code_8_no_space: ResourceExhausted "etcdserver: mvcc: database space exceeded" => NoSpace NotApplied Stay;
+    w11_code_8_no_space: ResourceExhausted "etcdserver: mvcc: database space exceeded" => NoSpace Unknown Stay;
     w11_code_8_too_many_requests: ResourceExhausted "etcdserver: too many requests" => Busy NotApplied Stay;
     w11_code_8_request_larger_than_max: ResourceExhausted "grpc: received message larger than max (2097200 vs. 2097152)" => TooLarge NotApplied Stay;
     w11_code_8_reply_larger_than_max: ResourceExhausted "grpc: trying to send message larger than max (5 vs. 4)" => TooLarge Unknown Stay;
@@ -56,6 +59,40 @@ meanings! {
     w11_code_4_deadline: DeadlineExceeded "context deadline exceeded" => Timeout Unknown Rotate;
     w11_code_12_old_server: Unimplemented "unknown method" => Unsupported NotApplied Stay;
     w11_code_13_internal: Internal "h2 protocol error" => Unavailable Unknown Rotate;
+    w11_code_3_user_gone: InvalidArgument "etcdserver: user name not found" => Auth NotApplied Authenticate;
+    w11_code_3_anything_else: InvalidArgument "etcdserver: key is not provided" => InvalidArgument NotApplied Stay;
+    w11_code_5_anything_else: NotFound "etcdserver: member not found" => InvalidArgument NotApplied Stay;
+    w11_code_6_exists: AlreadyExists "etcdserver: peerURL exists" => InvalidArgument NotApplied Stay;
+    w11_code_9_not_leader: FailedPrecondition "etcdserver: not leader" => Unavailable Unknown Stay;
+    w11_code_10_aborted: Aborted "" => Unavailable Unknown Rotate;
+    w11_code_11_request_too_large: OutOfRange "Error, encoded message length too large: found 5 bytes, the limit is: 4 bytes" => TooLarge NotApplied Stay;
+    w11_code_11_anything_else: OutOfRange "etcdserver: mvcc: required revision is a future revision" => Unavailable Unknown Stay;
+    w11_code_14_old_server: Unavailable "etcdserver: not capable" => Unsupported NotApplied Stay;
+    w11_code_15_anything_else: DataLoss "lost" => Corrupt Unknown Stay;
+}
+
+#[test]
+fn every_row_has_a_test() {
+    for row in TABLE {
+        let asked = ASKED.iter().any(|(code, text)| std::ptr::eq(find(*code, text), row));
+        assert!(asked, "nothing asks about {:?} {:?}", row.code, row.text);
+    }
+    assert_eq!(find(Code::Ok, "").kind, OTHER.kind);
+}
+
+/// `errors.md` is shown with [`EtcdKv`](crate::EtcdKv); it says what the code does.
+#[test]
+fn the_table_for_readers_is_the_table() {
+    let shown: Vec<_> = include_str!("../errors.md").lines().filter(|line| line.starts_with("| `")).collect();
+    let made: Vec<_> = TABLE
+        .iter()
+        .map(|row| {
+            let text = if row.text.is_empty() { "anything else".into() } else { format!("\"{}\"", row.text) };
+            let (code, kind, effect) = (row.code as i32, row.kind, row.effect);
+            format!("| `{:?}` ({code}) | {text} | `{kind:?}` | `{effect:?}` | {:?} |", row.code, row.follow_up)
+        })
+        .collect();
+    assert_eq!(shown.join("\n"), made.join("\n"), "errors.md and the table differ");
 }
 
 #[test]

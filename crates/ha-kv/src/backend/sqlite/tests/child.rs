@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{ChildStdout, Command, Stdio};
 
-use super::{files, processes};
+use super::{errors, files, processes};
 
 const ROLE: &str = "HA_KV_TEST_ROLE";
 const PATH: &str = "HA_KV_TEST_PATH";
@@ -28,6 +28,7 @@ async fn entry() {
     match role.as_str() {
         "hold-lock" => hold_lock(&path).await,
         "count-up" => processes::count_up(&path).await,
+        "fill" => errors::fill_until_the_system_refuses(&path).await,
         "read-only" => files::read_only_as_a_user(&path).await,
         other => panic!("no role {other}"),
     }
@@ -128,5 +129,17 @@ pub(super) fn run_unprivileged(role: &str, path: &str) -> String {
         command.uid(NOBODY).gid(NOBODY);
     }
     let output = command.stderr(Stdio::piped()).output().expect("the process runs");
+    String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
+}
+
+/// Runs a role to its end where no file may grow beyond `blocks` of 512 bytes, and gives what it said.
+pub(super) fn run_limited(role: &str, path: &str, blocks: u32) -> String {
+    let inner = command(role, path);
+    // The signal that comes with the limit would end the process before SQLite sees the error.
+    let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
+    let mut command = Command::new("sh");
+    command.args(["-c", &script]).arg(inner.get_program()).args(inner.get_args());
+    command.env(ROLE, role).env(PATH, path).stdin(Stdio::null());
+    let output = command.output().expect("the process runs");
     String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
 }

@@ -1,0 +1,3 @@
+//! What tests and benches of this crate and of others share. Nothing of it is in a build of the product.
+
+pub mod metadata;

@@ -1,0 +1,13 @@
+//! Owns the schedules of the ordered writer: the real code on the schedule checker's primitives (`--cfg oplog_schedules`, see
+//! `src/sync.rs`), run by `cargo xtask proof schedules`. Without that setting there is nothing here to run.
+#![cfg(oplog_schedules)]
+
+mod admission;
+mod callbacks;
+mod ending;
+mod explore;
+mod producers;
+mod store;
+mod tickets;
+mod unknown;
+mod world;

@@ -1,0 +1,13 @@
+//! A standby in legacy mode: it follows the per-entry log, crosses at the base, and is promoted only after the cutover.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod above_base;
+mod crossing;
+mod faults;
+mod follow;
+mod gaps;
+mod kit;
+mod promotion;
+mod storm;
