@@ -88,7 +88,7 @@ pub(super) enum Command {
     /// Mount, unmount and list segments of memory
     #[command(subcommand)]
     Segment(SegmentCommand),
-    /// Look at the log in its store
+    /// Look at the log in its store, audit it, cut over to batch records
     #[command(subcommand)]
     Oplog(OplogCommand),
     /// Ask the leader to hand over to a standby
