@@ -2,8 +2,10 @@
 
 use crate::Verdict;
 use crate::targets::{
-    batch_record, durable_prefix, imported_entries, legacy_entry, legacy_latest, log_keys, master_entries,
-    mooncake_batch, mooncake_prefix, producer_view, struct_pack_metadata, struct_pack_segment,
+    batch_record, bucket_gc_intent, bucket_high_water, bucket_marker, bucket_record, bucket_table,
+    bucket_table_of_mooncake, durable_prefix, imported_entries, leader_address, legacy_entry, legacy_latest, log_keys,
+    master_entries, mooncake_batch, mooncake_prefix, producer_view, rpc_messages, storage_key, struct_pack_metadata,
+    struct_pack_segment,
 };
 
 /// An input to start from, and what is known of it.
@@ -44,8 +46,15 @@ pub struct Target {
 /// All of them, by name.
 pub const TARGETS: &[Target] = &[
     batch_record::TARGET,
+    bucket_gc_intent::TARGET,
+    bucket_high_water::TARGET,
+    bucket_marker::TARGET,
+    bucket_record::TARGET,
+    bucket_table::TARGET,
+    bucket_table_of_mooncake::TARGET,
     durable_prefix::TARGET,
     imported_entries::TARGET,
+    leader_address::TARGET,
     legacy_entry::TARGET,
     legacy_latest::TARGET,
     log_keys::TARGET,
@@ -53,6 +62,8 @@ pub const TARGETS: &[Target] = &[
     mooncake_batch::TARGET,
     mooncake_prefix::TARGET,
     producer_view::TARGET,
+    rpc_messages::TARGET,
+    storage_key::TARGET,
     struct_pack_metadata::TARGET,
     struct_pack_segment::TARGET,
 ];

@@ -132,11 +132,20 @@ impl EtcdServer {
     /// # Errors
     /// If its metrics cannot be read.
     pub async fn answered(&self, method: &str) -> Result<u64> {
+        self.count("grpc_server_handled_total", &[r#"grpc_code="OK""#, &format!("grpc_method=\"{method}\"")]).await
+    }
+
+    /// How many messages of a gRPC method, like `Watch`, have reached it.
+    ///
+    /// # Errors
+    /// If its metrics cannot be read.
+    pub async fn received(&self, method: &str) -> Result<u64> {
+        self.count("grpc_server_msg_received_total", &[&format!("grpc_method=\"{method}\"")]).await
+    }
+
+    async fn count(&self, metric: &str, labels: &[&str]) -> Result<u64> {
         let metrics = self.http_get("/metrics").await?;
-        let (ok, method) = (r#"grpc_code="OK""#, format!("grpc_method=\"{method}\""));
-        let line = metrics
-            .lines()
-            .find(|l| l.starts_with("grpc_server_handled_total") && l.contains(ok) && l.contains(&method));
+        let line = metrics.lines().find(|l| l.starts_with(metric) && labels.iter().all(|label| l.contains(label)));
         let count = line.and_then(|l| l.rsplit_once(' ')).map(|(_, count)| count.parse::<f64>());
         // The server writes no line before the first call, and whole numbers as floats.
         Ok(count.transpose().context("a metric is no number")?.unwrap_or(0.0) as u64)
@@ -177,14 +186,26 @@ impl EtcdServer {
     /// # Errors
     /// If it fails; the error holds what it printed.
     pub async fn ctl(&self, arguments: &[&str]) -> Result<String> {
+        self.ctl_with(arguments, "").await
+    }
+
+    /// The same with `input` on its standard input.
+    ///
+    /// # Errors
+    /// As [`Self::ctl`].
+    pub async fn ctl_with(&self, arguments: &[&str], input: &str) -> Result<String> {
         let mut command = tokio::process::Command::new(&self.program.etcdctl);
         command
             .env("ETCDCTL_API", "3")
             .args(["--endpoints", &self.endpoint()])
             .args(&self.tls_arguments)
             .args(arguments);
-        let output =
-            command.stdin(Stdio::null()).kill_on_drop(true).output().await.context("etcdctl does not start")?;
+        let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = piped.kill_on_drop(true).spawn().context("etcdctl does not start")?;
+        if let Some(mut stdin) = child.stdin.take() {
+            stdin.write_all(input.as_bytes()).await.context("etcdctl does not read")?;
+        }
+        let output = child.wait_with_output().await.context("etcdctl does not end")?;
         let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         ensure!(output.status.success(), "etcdctl {arguments:?} failed:\n{out}\n{err}");
         Ok(out.into_owned())

@@ -8,7 +8,7 @@ use clap::{Parser, ValueEnum};
 
 use crate::cargo;
 use crate::ci::target;
-use crate::servers::{Found, PrivateEtcd, PrivateRedis, Server};
+use crate::servers::{Found, PrivateServer, Server};
 
 #[derive(Parser)]
 pub(crate) struct Args {
@@ -21,16 +21,21 @@ pub(crate) struct Args {
     /// One JSON object a line
     #[arg(long)]
     json: bool,
-    /// One part of the suite `writer`: memory, sqlite, etcd, redis, or waiting
-    #[arg(long, value_name = "PART", value_parser = WRITER_PARTS)]
+    /// One part of the suite `writer` (memory, sqlite, etcd, redis, waiting) or `bucket` (write, read, tombstones, gc, foreground)
+    #[arg(long, value_name = "PART", value_parser = PARTS)]
     only: Option<String>,
 }
 
-/// The parts of the suite `writer`.
-const WRITER_PARTS: [&str; 5] = ["memory", "sqlite", "etcd", "redis", "waiting"];
+/// The parts of the suites `writer` and `bucket`.
+const PARTS: [&str; 10] =
+    ["memory", "sqlite", "etcd", "redis", "waiting", "write", "read", "tombstones", "gc", "foreground"];
+/// How many of them are the suite `writer`'s.
+const WRITER_PARTS: usize = 5;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Suite {
+    /// The bucket store against plain files on the same disk
+    Bucket,
     /// Batch records against a memcpy, and against Mooncake's JSON
     Codec,
     /// Batch records raw and compressed: bytes, time, and the writer with both
@@ -51,11 +56,23 @@ enum Suite {
 pub(crate) fn run(root: &Path, args: &Args) -> Result<bool> {
     let found = Found::look(root);
     let suites: &[Suite] = if args.suites.is_empty() { Suite::value_variants() } else { &args.suites };
-    let one_part = args.only.is_none() || suites == [Suite::Writer];
-    ensure!(one_part, "--only picks a part of the suite `writer`; name that suite, and no other");
+    if let Some(part) = args.only.as_deref() {
+        let of_writer = PARTS[..WRITER_PARTS].contains(&part);
+        let suite = if of_writer { Suite::Writer } else { Suite::Bucket };
+        ensure!(
+            suites == [suite],
+            "--only {part} picks a part of the suite `{suite:?}`; name that suite, and no other"
+        );
+    }
     let mut held = true;
     for suite in suites {
         held &= match suite {
+            Suite::Bucket => {
+                let mut command = cargo_bench(root, "bucket-store", "bucket");
+                command.arg("--").args(args.only.iter().flat_map(|part| ["--only", part]));
+                let status = command.args(flags(args)).status().context("cargo bench does not start")?;
+                status.success()
+            }
             Suite::Codec => {
                 let mut command = cargo_bench(root, "oplog-core", "codec");
                 command.args(["--features", "legacy,mooncake,test-kit"]);
@@ -149,20 +166,23 @@ fn demo(root: &Path, args: &Args, found: &Found) -> Result<bool> {
     Ok(held)
 }
 
-/// A private etcd, or a word on stderr that its rows will be missing.
-fn etcd_or_word(root: &Path, found: &Found) -> Result<Option<PrivateEtcd>> {
-    if found.path(Server::Etcd).is_none() || found.path(Server::Protoc).is_none() {
-        eprintln!("SKIPPED etcd: run `cargo xtask servers` to have its rows measured");
+/// A private server, or a word on stderr that its rows will be missing.
+fn or_word(
+    found: &Found,
+    needs: &[Server],
+    start: impl FnOnce() -> Result<PrivateServer>,
+) -> Result<Option<PrivateServer>> {
+    if let Some(missing) = needs.iter().find(|server| found.path(**server).is_none()) {
+        eprintln!("SKIPPED {}: run `cargo xtask servers` to have its rows measured", missing.name());
         return Ok(None);
     }
-    PrivateEtcd::start(root, found).map(Some)
+    start().map(Some)
 }
 
-/// A private Redis, or a word on stderr that its rows will be missing.
-fn redis_or_word(root: &Path, found: &Found) -> Result<Option<PrivateRedis>> {
-    if found.path(Server::Redis).is_none() {
-        eprintln!("SKIPPED redis: run `cargo xtask servers` to have its rows measured");
-        return Ok(None);
-    }
-    PrivateRedis::start(root, found).map(Some)
+fn etcd_or_word(root: &Path, found: &Found) -> Result<Option<PrivateServer>> {
+    or_word(found, &[Server::Etcd, Server::Protoc], || PrivateServer::etcd(root, found))
+}
+
+fn redis_or_word(root: &Path, found: &Found) -> Result<Option<PrivateServer>> {
+    or_word(found, &[Server::Redis], || PrivateServer::redis(root, found))
 }

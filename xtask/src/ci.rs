@@ -13,7 +13,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, ensure};
 use clap::Parser;
 
-use crate::servers::{self, Found, PrivateEtcd, PrivateRedis, Server};
+use crate::servers::{self, Found, PrivateServer, Server};
 use crate::{cargo, proof, tidy, workspace};
 use outcome::Outcome;
 use report::Report;
@@ -97,6 +97,7 @@ fn test_steps(root: &Path, found: &Found, report: &mut Report) {
 
 fn proof_steps(root: &Path, report: &mut Report) {
     report.step("proof model", || runner::run(&mut proof::model::command(root, false)));
+    report.step("proof crash", || runner::run(&mut proof::crash::command(root, false)));
     report.step("schedules, clippy", || {
         let mut clippy = proof::schedules::command(root, "clippy");
         runner::run(clippy.args(["--all-targets", "--", "-D", "warnings"]))
@@ -121,12 +122,12 @@ fn demo_steps(root: &Path, found: &Found, report: &mut Report) {
     });
     report.step_with("demo on etcd", found, &[Server::Etcd, Server::Protoc], || {
         let program = build_program(root, found, true)?;
-        let etcd = PrivateEtcd::start(root, found)?;
+        let etcd = PrivateServer::etcd(root, found)?;
         runner::run(Command::new(program).args(["demo", "--backend", &format!("etcd://{}", etcd.endpoint())]))
     });
     report.step_with("demo on redis", found, &[Server::Redis, Server::Protoc], || {
         let program = build_program(root, found, true)?;
-        let redis = PrivateRedis::start(root, found)?;
+        let redis = PrivateServer::redis(root, found)?;
         runner::run(Command::new(program).args(["demo", "--backend", &format!("redis://{}", redis.endpoint())]))
     });
 }

@@ -1,5 +1,6 @@
 //! Owns `cargo xtask proof`: which proofs there are and where they live. It must not check anything itself.
 
+pub(crate) mod crash;
 pub(crate) mod fuzz;
 pub(crate) mod model;
 mod result;
@@ -18,7 +19,7 @@ pub(crate) struct Args {
     /// One JSON object a line, with `proof`, what was counted, `reached` and `held`; progress goes to stderr
     #[arg(long)]
     json: bool,
-    /// Only the scenario of the schedules, or the fuzz target, of this name
+    /// Only the scenario of the schedules, the fuzz target, or the workload or removed rule of the crashes, of this name
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
     /// How long each fuzz target runs
@@ -33,6 +34,8 @@ pub(crate) struct Args {
 enum Proof {
     /// The log's protocol, in every order of its steps, and with every rule removed in turn
     Model,
+    /// The bucket store on a simulated disk: every crash, every call failing, and every step removed in turn
+    Crash,
     /// The ordered writer's real code under many thousand schedules
     Schedules,
     /// Every decoder against hostile bytes, for a while
@@ -50,6 +53,7 @@ pub(crate) fn run(root: &Path, args: &Args) -> Result<bool> {
     for proof in proofs {
         held &= match proof {
             Proof::Model => model::run(root, args.json)?,
+            Proof::Crash => crash::run(root, only, args.json)?,
             Proof::Schedules => schedules::prove(root, only)?.say(args.json)?,
             Proof::Fuzz => fuzz::prove(root, only, args.seconds)?.say(args.json)?,
         };

@@ -4,16 +4,14 @@
 mod debian;
 mod etcd_wheel;
 mod found;
-mod private_etcd;
-mod private_redis;
+mod private;
 
 use std::path::Path;
 
 use anyhow::Result;
 
 pub(crate) use found::{Found, Server, on_path};
-pub(crate) use private_etcd::PrivateEtcd;
-pub(crate) use private_redis::PrivateRedis;
+pub(crate) use private::PrivateServer;
 
 use found::REQUIRED;
 

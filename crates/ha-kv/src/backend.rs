@@ -2,6 +2,8 @@
 
 #[cfg(feature = "etcd")]
 pub(crate) mod etcd;
+#[cfg(any(feature = "etcd", feature = "redis"))]
+mod failure;
 pub(crate) mod memory;
 #[cfg(feature = "redis")]
 pub(crate) mod redis;
@@ -9,3 +11,5 @@ pub(crate) mod redis;
 pub(crate) mod secret;
 #[cfg(feature = "sqlite")]
 pub(crate) mod sqlite;
+#[cfg(any(feature = "etcd", feature = "redis"))]
+pub(crate) mod tls;

@@ -23,14 +23,16 @@ mod txn;
 mod watch;
 
 #[cfg(feature = "etcd")]
-pub use backend::etcd::{EtcdCredentials, EtcdIdentity, EtcdKv, EtcdOptions, EtcdTls};
+pub use backend::etcd::{EtcdCredentials, EtcdKv, EtcdOptions};
 pub use backend::memory::MemoryKv;
 #[cfg(feature = "redis")]
-pub use backend::redis::{RedisCredentials, RedisIdentity, RedisKv, RedisOptions, RedisServers, RedisTls};
+pub use backend::redis::{RedisCredentials, RedisKv, RedisOptions, RedisServers};
 #[cfg(any(feature = "etcd", feature = "redis"))]
 pub use backend::secret::Secret;
 #[cfg(feature = "sqlite")]
 pub use backend::sqlite::{SqliteKv, SqliteOptions};
+#[cfg(any(feature = "etcd", feature = "redis"))]
+pub use backend::tls::{Tls, TlsIdentity};
 pub use capabilities::{Capabilities, DurableAck};
 pub use error::{Effect, ErrorClass, KvError, KvErrorKind};
 pub use hints::Hints;

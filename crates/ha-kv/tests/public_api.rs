@@ -190,8 +190,8 @@ fn a_secret_is_not_shown() {
 fn etcd_is_asked_for_with_types_of_ours() {
     let mut options = ha_kv::EtcdOptions::new(["http://127.0.0.1:2379"]);
     options.credentials = Some(ha_kv::EtcdCredentials { user: "u".into(), password: ha_kv::Secret::new("p") });
-    let identity = ha_kv::EtcdIdentity { cert_pem: String::new(), key_pem: ha_kv::Secret::new("") };
-    options.tls = Some(ha_kv::EtcdTls { ca_pem: String::new(), identity: Some(identity), domain: None });
+    let identity = ha_kv::TlsIdentity { cert_pem: String::new(), key_pem: ha_kv::Secret::new("") };
+    options.tls = Some(ha_kv::Tls { ca_pem: String::new(), identity: Some(identity), domain: None });
     drop(movable(ha_kv::EtcdKv::connect(options)));
 }
 
@@ -200,8 +200,8 @@ fn etcd_is_asked_for_with_types_of_ours() {
 fn redis_is_asked_for_with_types_of_ours() {
     let mut options = ha_kv::RedisOptions::single("127.0.0.1:6379");
     options.credentials = Some(ha_kv::RedisCredentials { user: None, password: ha_kv::Secret::new("p") });
-    let identity = ha_kv::RedisIdentity { cert_pem: String::new(), key_pem: ha_kv::Secret::new("") };
-    options.tls = Some(ha_kv::RedisTls { ca_pem: String::new(), identity: Some(identity), domain: None });
+    let identity = ha_kv::TlsIdentity { cert_pem: String::new(), key_pem: ha_kv::Secret::new("") };
+    options.tls = Some(ha_kv::Tls { ca_pem: String::new(), identity: Some(identity), domain: None });
     assert!(matches!(options.servers, ha_kv::RedisServers::Single(_)));
     drop(movable(ha_kv::RedisKv::connect(options, Arc::new(OwnEntropy))));
 

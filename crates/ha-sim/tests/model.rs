@@ -85,3 +85,25 @@ fn two_legacy_writers_and_a_cutover_keep_every_invariant() {
     assert!(report.counterexample.is_none(), "{:?}", report.counterexample);
     assert!(report.missed.is_empty(), "never reached: {:?}", report.missed);
 }
+
+#[test]
+fn l14_no_cutover_while_an_old_primary_is_elected() {
+    is_needed(Rule::CutoverLooksForOldPrimary, &["L14"]);
+    is_needed(Rule::CutoverComparesElection, &["L14"]);
+    let report = explore(&Scenario::old_election());
+    assert!(report.counterexample.is_none(), "{:?}", report.counterexample);
+    assert!(report.missed.is_empty(), "never reached: {:?}", report.missed);
+}
+
+#[test]
+fn a_read_that_fails_is_no_absence() {
+    is_needed(Rule::FailedReadIsNoAbsence, &["Calm"]);
+}
+
+#[test]
+fn l3_l11_a_take_over_compares_what_mooncakes_primary_left() {
+    is_needed(Rule::TakeOverComparesPrefix, &["L1", "L2", "L3"]);
+    let report = explore(&Scenario::take_over());
+    assert!(report.counterexample.is_none(), "{:?}", report.counterexample);
+    assert!(report.missed.is_empty(), "never reached: {:?}", report.missed);
+}

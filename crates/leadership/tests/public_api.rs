@@ -9,8 +9,8 @@ use ha_kv::test_kit::{ManualClock, MemoryKv, SeededEntropy};
 use ha_kv::{LeaseKv, WatchKv};
 use ha_types::{Clock as _, LeaderGuard, MonoTime};
 use leadership::{
-    CampaignError, ElectionConfig, ElectionConfigError, ElectionMetrics, Elector, Leadership, LossReason, Resignation,
-    StopRule, StopVerdict,
+    CampaignError, ElectionConfig, ElectionConfigError, ElectionMetrics, Elector, LeaderAddress, LeaderAddressError,
+    Leadership, LossReason, Resignation, StopRule, StopVerdict,
 };
 
 fn shared<T: Debug + Send + Sync + 'static>() {}
@@ -29,6 +29,7 @@ fn what_is_handed_around_crosses_threads_and_what_fails_is_an_error() {
     shared::<StopRule>();
     error::<CampaignError>();
     error::<ElectionConfigError>();
+    error::<LeaderAddressError>();
     error::<LossReason>();
 }
 
@@ -50,6 +51,14 @@ async fn a_fork_campaigns_leads_and_resigns() {
     assert_eq!(movable(leadership.resign()).await, Resignation::HandedOver);
     assert_eq!(movable(leadership.lost()).await, LossReason::Resigned);
     assert!(!guard.holds(), "and never again");
+}
+
+#[test]
+fn a_leader_is_reached_at_an_address_that_was_checked() {
+    let address: LeaderAddress = "10.0.0.1:7400".parse().expect("an address");
+    assert_eq!((address.as_str(), LeaderAddress::decode(b"10.0.0.1:7400")), ("10.0.0.1:7400", Ok(address.clone())));
+    let error = LeaderAddress::decode(b"10.0.0.1").expect_err("no port");
+    assert_eq!((error.field, error.offset), ("port", 8), "{error}");
 }
 
 #[test]

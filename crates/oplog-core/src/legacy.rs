@@ -8,6 +8,7 @@ mod base;
 pub(crate) mod cutover;
 mod entry;
 mod follower;
+mod key_order;
 mod key_sequences;
 mod latest;
 mod log;
@@ -22,7 +23,8 @@ pub use cutover::{
     CutoverCheck, CutoverDone, CutoverError, CutoverOptions, CutoverPlan, LegacyHole, OLD_PRIMARY_QUIET,
 };
 pub use entry::{LegacyEntry, LegacyEntryError, LegacyProblem, LegacyRefusal};
-pub use follower::{LegacyFollower, LegacyGap, LegacyProgress, LegacyRound};
+pub use follower::{BelowBase, LegacyFollower, LegacyGap, LegacyProgress, LegacyRound};
+pub use key_order::{KeyDisorder, KeyReading, KeyStep};
 pub use key_sequences::KeySequences;
 pub(crate) use latest::parse_latest;
 pub use log::{LegacyLog, LegacySnapshot};

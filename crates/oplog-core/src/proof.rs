@@ -9,6 +9,8 @@ use crate::{DurablePrefix, LogKeys, storage};
 
 #[cfg(feature = "legacy")]
 pub mod legacy;
+#[cfg(feature = "mooncake")]
+pub mod mooncake;
 
 pub use crate::writer::flight::proof::{BatchFlight, FlightStep};
 

@@ -7,7 +7,7 @@ mod open;
 mod pages;
 mod records;
 #[cfg(feature = "mooncake")]
-mod take_over;
+pub(crate) mod take_over;
 mod txns;
 
 use std::sync::Arc;

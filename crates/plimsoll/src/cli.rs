@@ -3,6 +3,8 @@
 mod admin_commands;
 mod args;
 mod audit;
+mod bar;
+mod bucket;
 mod check;
 mod client_args;
 mod cutover;
@@ -51,6 +53,7 @@ async fn run(command: Command) -> Exit {
         Command::Oplog(OplogCommand::Inspect(args)) => exit::report(crate::inspect::run(*args).await),
         Command::Oplog(OplogCommand::Audit(args)) => audit::run(*args).await,
         Command::Oplog(OplogCommand::Cutover(args)) => cutover::run(*args).await,
+        Command::Bucket(command) => bucket::run(command),
         Command::StepDown(args) => admin_commands::step_down(args).await,
         Command::Status(args) => admin_commands::status(args).await,
         Command::Policy(args) => admin_commands::policy(args).await,

@@ -17,7 +17,7 @@ use standby::LegacyConfig;
 pub(crate) use error::ConfigError;
 pub(crate) use layers::Layers;
 pub(crate) use secret::Secret;
-pub(crate) use settings::SETTINGS;
+pub(crate) use settings::{BATCH_MAX_BYTES, BATCH_MAX_BYTES_RANGE, SETTINGS};
 
 use crate::node_name::NodeName;
 use crate::store_url::StoreUrl;

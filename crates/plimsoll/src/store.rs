@@ -1,4 +1,4 @@
-//! Owns opening the store that a URL names. What the store promises is judged by the log, not here.
+//! Owns opening the store that a URL names, and the log in it. What the store promises is judged by the log, not here.
 
 #[cfg(feature = "etcd")]
 mod etcd;
@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use ha_kv::{KvError, LeaseKv, MemoryKv, SqliteKv, SqliteOptions, TxnKv, WatchKv};
 use ha_types::{Clock, Entropy};
+use oplog_core::{BatchStorage, LogError, LogKeys, OpenOptions};
 
 use crate::store_url::{SqliteUrl, StoreUrl};
 
@@ -88,6 +89,22 @@ pub(crate) async fn open(
         #[cfg(not(feature = "redis"))]
         StoreUrl::Redis(_) => Err(OpenError::Other(WITHOUT_REDIS.to_owned())),
     }
+}
+
+/// Opens the log in the store for writing.
+///
+/// # Errors
+/// As [`BatchStorage::open`]; where the operator's word is missing, the refusal names the flag that gives it.
+pub(crate) async fn open_log(
+    kv: &Arc<dyn TxnKv>,
+    keys: LogKeys,
+    options: OpenOptions,
+) -> Result<BatchStorage, LogError> {
+    let word_missing = !options.accept_lost_writes && !kv.capabilities().durable_ack.is_yes();
+    BatchStorage::open(Arc::clone(kv), keys, options).await.map_err(|error| match error {
+        LogError::Refused(why) if word_missing => LogError::Refused(format!("{why} (--accept-lost-writes)")),
+        other => other,
+    })
 }
 
 /// Said wherever an etcd URL meets a build without etcd.

@@ -1,6 +1,7 @@
 //! Owns the store's URL: which backend, where, and its options. It opens nothing.
 
 mod redis;
+mod trust;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,6 +12,7 @@ use std::time::Duration;
 #[cfg(feature = "redis")]
 pub(crate) use self::redis::RedisForm;
 pub(crate) use self::redis::RedisUrl;
+pub(crate) use self::trust::UrlTrust;
 use crate::suggest::suggestion;
 
 /// Where the log and the election live.
@@ -44,18 +46,8 @@ pub(crate) struct SqliteUrl {
 pub(crate) struct EtcdUrl {
     /// `host:port`, at least one.
     pub(crate) endpoints: Vec<String>,
-    /// User, with [`Self::password_file`].
-    pub(crate) user: Option<String>,
-    /// A file whose content, without a newline at its end, is the password.
-    pub(crate) password_file: Option<PathBuf>,
-    /// Certificates that sign the servers'; switches TLS on.
-    pub(crate) ca: Option<PathBuf>,
-    /// Our certificate.
-    pub(crate) cert: Option<PathBuf>,
-    /// Its key.
-    pub(crate) key: Option<PathBuf>,
-    /// The name expected in the servers' certificate, if it is not the host's.
-    pub(crate) domain: Option<String>,
+    /// User and TLS.
+    pub(crate) trust: UrlTrust,
     /// Most time for one request.
     pub(crate) timeout: Option<Duration>,
     /// The servers' `--max-request-bytes`, which they cannot be asked for.
@@ -122,38 +114,32 @@ fn sqlite(place: &str, options: &mut Options) -> Result<SqliteUrl, StoreUrlError
 }
 
 fn etcd(place: &str, options: &mut Options) -> Result<EtcdUrl, StoreUrlError> {
-    let Some(hosts) = place.strip_prefix("//") else {
-        return err(format!("etcd:{place} names no host; use etcd://HOST:PORT[,HOST:PORT...]"));
-    };
-    if hosts.contains('@') {
-        return err(
-            "the etcd URL holds a user or password, which others can see; use ?user=NAME&password_file=PATH".into()
-        );
-    }
-    let endpoints =
-        hosts.trim_end_matches('/').split(',').map(|host| endpoint("etcd", host)).collect::<Result<Vec<_>, _>>()?;
+    let hosts = authority("etcd", place)?;
+    let endpoints = hosts.split(',').map(|host| endpoint("etcd", host)).collect::<Result<Vec<_>, _>>()?;
     let url = EtcdUrl {
         endpoints,
-        user: options.take("user"),
-        password_file: options.take("password_file").map(PathBuf::from),
-        ca: options.take("ca").map(PathBuf::from),
-        cert: options.take("cert").map(PathBuf::from),
-        key: options.take("key").map(PathBuf::from),
-        domain: options.take("domain"),
+        trust: UrlTrust::take("etcd", options)?,
         timeout: options.millis("timeout_ms")?,
         max_request_bytes: options.number("max_request_bytes")?,
         unsafe_no_fsync: options.yes("unsafe_no_fsync")?,
     };
-    if url.user.is_some() != url.password_file.is_some() {
-        return err("the etcd URL has one of user and password_file; give both or none".into());
-    }
-    if url.cert.is_some() != url.key.is_some() {
-        return err("the etcd URL has one of cert and key; give both or none".into());
-    }
-    if url.ca.is_none() && (url.cert.is_some() || url.domain.is_some()) {
-        return err("the etcd URL has cert, key or domain without ca, so TLS would be off; give ca=PATH".into());
+    if url.trust.password_file.is_some() && url.trust.user.is_none() {
+        return err("the etcd URL has password_file without user; give both".into());
     }
     Ok(url)
+}
+
+/// What stands between `scheme://` and the options, without a slash at its end.
+fn authority<'a>(scheme: &str, place: &'a str) -> Result<&'a str, StoreUrlError> {
+    let Some(hosts) = place.strip_prefix("//") else {
+        return err(format!("{scheme}:{place} names no host; use {scheme}://HOST:PORT"));
+    };
+    if hosts.contains('@') {
+        return err(format!(
+            "the {scheme} URL holds a user or password, which others can see; use ?user=NAME&password_file=PATH"
+        ));
+    }
+    Ok(hosts.trim_end_matches('/'))
 }
 
 fn endpoint(store: &str, text: &str) -> Result<String, StoreUrlError> {
@@ -236,21 +222,11 @@ impl StoreUrl {
         }
     }
 
-    const fn known_options(&self) -> &'static [&'static str] {
+    fn known_options(&self) -> Vec<&'static str> {
         match self {
-            Self::Memory => &[],
-            Self::Sqlite(_) => &["busy_timeout_ms", "max_file_bytes", "allow_fuse"],
-            Self::Etcd(_) => &[
-                "user",
-                "password_file",
-                "ca",
-                "cert",
-                "key",
-                "domain",
-                "timeout_ms",
-                "max_request_bytes",
-                "unsafe_no_fsync",
-            ],
+            Self::Memory => Vec::new(),
+            Self::Sqlite(_) => vec!["busy_timeout_ms", "max_file_bytes", "allow_fuse"],
+            Self::Etcd(_) => [&UrlTrust::OPTIONS[..], &["timeout_ms", "max_request_bytes", "unsafe_no_fsync"]].concat(),
             Self::Redis(url) => url.known_options(),
         }
     }
@@ -286,7 +262,7 @@ mod tests {
         assert_eq!("sqlite:log.db".parse::<StoreUrl>().unwrap().to_string(), "sqlite:log.db");
         let Ok(StoreUrl::Etcd(url)) = "etcd://h1:1,[::1]:2379?ca=/ca&user=u&password_file=/p".parse() else { panic!() };
         assert_eq!(url.endpoints, ["h1:1", "[::1]:2379"]);
-        assert_eq!((url.user.as_deref(), url.ca), (Some("u"), Some(PathBuf::from("/ca"))));
+        assert_eq!((url.trust.user.as_deref(), url.trust.ca), (Some("u"), Some(PathBuf::from("/ca"))));
     }
 
     #[test]
@@ -315,7 +291,8 @@ mod tests {
             ("etcd://h:99999", "\"h:99999\"", "127.0.0.1:2379"),
             ("etcd://u:p@h:1", "password", "password_file"),
             ("etcd://h:1?password=x", "password", "password_file"),
-            ("etcd://h:1?user=x", "one of user", "both or none"),
+            ("etcd://h:1?user=x", "user without", "give both"),
+            ("etcd://h:1?password_file=x", "without user", "give both"),
             ("etcd://h:1?ca=x&cert=y", "one of cert", "both or none"),
             ("etcd://h:1?cert=x&key=y", "without ca", "ca=PATH"),
             ("etcd://h:1?timeout_ms=soon", "timeout_ms=soon", "whole number"),

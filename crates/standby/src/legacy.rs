@@ -5,6 +5,7 @@ mod above_base;
 mod bounded_kv;
 mod crossing;
 mod gap;
+mod out_of_order;
 mod round;
 mod settings;
 
@@ -16,6 +17,7 @@ use oplog_core::legacy::{LegacyFollower, LegacyLog, LegacyReplica};
 use oplog_core::{BatchStorage, StateMachine};
 
 use self::bounded_kv::BoundedKv;
+use self::out_of_order::{Doubt, RollBacks};
 use crate::follower::Follower;
 use crate::{Standby, StandbyError};
 
@@ -52,6 +54,9 @@ pub(crate) struct Legacy<S> {
     base: Option<Seq>,
     /// Whether the state went on behind a hole before there was a base.
     skipped: bool,
+    /// The reading that is not believed.
+    doubt: Option<Doubt>,
+    roll_backs: RollBacks,
     /// When entries above the base were looked for last.
     looked_above: Option<MonoTime>,
 }
@@ -65,7 +70,8 @@ impl<S: StateMachine> Legacy<S> {
         );
         let storage = BatchStorage::open_for_reading(Arc::new(kv), follower.storage.keys().clone());
         let log = LegacyLog::beside(&storage);
-        Self { mode, storage, log, base: None, skipped: false, looked_above: None }
+        let (doubt, roll_backs) = (None, RollBacks::default());
+        Self { mode, storage, log, base: None, skipped: false, doubt, roll_backs, looked_above: None }
     }
 
     /// A state that has applied nothing, at the beginning of the log.

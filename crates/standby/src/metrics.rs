@@ -60,6 +60,10 @@ pub struct LegacyFigures {
     pub skipped: u64,
     /// States that were thrown away because they held what is not in the log, or lacked what may be.
     pub restarts: u64,
+    /// States that were rolled back and replayed: the sequence of a key did not rise in one reading, and did in the next.
+    pub roll_backs: u64,
+    /// The entry that is not believed and is being read again: its key's sequence did not rise.
+    pub doubt: Option<String>,
     /// Keys whose operations are counted.
     pub counted_keys: u64,
     /// The alarm: a legacy entry above the base, named.
@@ -75,12 +79,13 @@ impl LegacyFigures {
         }
         let missing =
             self.missing_seq.map(|seq| format!("; entry {seq} is missing and waited for")).unwrap_or_default();
+        let doubt = self.doubt.as_ref().map(|fault| format!("; reading again: {fault}")).unwrap_or_default();
         match (self.following, self.base_seq) {
             (false, _) => None,
             (true, None) => Some(format!(
-                "follows the legacy log; no node leads before it is cut over (plimsoll oplog cutover){missing}"
+                "follows the legacy log; no node leads before it is cut over (plimsoll oplog cutover){missing}{doubt}"
             )),
-            (true, Some(base)) => Some(format!("follows the legacy log to its base {base}{missing}")),
+            (true, Some(base)) => Some(format!("follows the legacy log to its base {base}{missing}{doubt}")),
         }
     }
 }

@@ -46,6 +46,11 @@ async fn s1_a_log_of_mooncakes_is_followed_and_a_take_over_is_crossed() {
         write(&kv, id).await;
         assert_eq!(at(&mut watching).await, 2 * id);
     }
+    // What lies above the prefix is not in the log.
+    let above = encode::batch(6, 11, &[(1, "default", "k", b"above")]);
+    kv.put(&keys().batch(BatchId::new(6)), above.into()).await.unwrap();
+    assert_eq!(at(&mut watching).await, 10);
+    kv.delete(&keys().batch(BatchId::new(6))).await.unwrap();
     // Another node takes the log over and writes on in our format.
     let leader = standby(&open(kv.clone()).await.permit_take_over(STOPPED));
     let caught_up = leader.promote(&*Switch::on()).await.unwrap();
@@ -97,5 +102,19 @@ async fn s2_damage_in_a_log_of_mooncakes_is_a_verdict_that_names_its_place() {
         assert_eq!(following.position().last_seq.get(), 4, "the last good batch is kept");
         let refused = following.promote(&*Switch::on()).await.unwrap_err();
         assert!(matches!(refused.error, PromoteError::Unhealthy(_)));
+    }
+    // The last batch has to end where the prefix says, whoever wrote it.
+    kv.put(&key, good).await.unwrap();
+    for entries in [1, 3] {
+        let last = encode::batch(4, 7, &vec![(1, "t", "k", &b"x"[..]); entries]);
+        kv.put(&keys().batch(BatchId::new(4)), last.into()).await.unwrap();
+        let mut following = standby(&open(kv.clone()).await);
+        let fault = follow(&mut following).await.unwrap_err();
+        assert_eq!(
+            (fault.kind(), fault.key()),
+            (Some(FaultKind::SequenceGap), "/oplog/c1/batches/00000000000000000004")
+        );
+        assert!(fault.to_string().contains("fits the durable prefix"), "{fault}");
+        assert_eq!(following.position().last_seq.get(), 6, "the last good batch is kept");
     }
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use ha_kv::{EtcdKv, Kv};
 use oplog_core::legacy::{
-    CutoverCheck, CutoverDone, CutoverError, CutoverOptions, CutoverPlan, LegacyFollower, LegacyLog, LegacyReplica,
-    LegacyRound, LegacyTerminal, LegacyWriter, LegacyWriterConfig, base_of, entry_above_base,
+    BelowBase, CutoverCheck, CutoverDone, CutoverError, CutoverOptions, CutoverPlan, LegacyFollower, LegacyLog,
+    LegacyReplica, LegacyRound, LegacyTerminal, LegacyWriter, LegacyWriterConfig, base_of, entry_above_base,
 };
 use oplog_core::{
     BatchStorage, FaultKind, FirstPrefix, OrderedWriter, Outcome, Seq, WriterConfig, catch_up, claim_and_verify,
@@ -134,7 +134,7 @@ async fn l14_l15_the_cutover_on_etcd_fences_the_legacy_writer_and_the_batches_go
     kv.put(&log.keys().legacy_entry(ghost.seq), ghost.encode()).await.unwrap();
     let LegacyRound::CutOver(prefix) = standby.round().await.unwrap() else { panic!("a prefix") };
     let base = base_of(&storage, &prefix).await.unwrap();
-    assert_eq!((base, standby.catch_up_to_base(base).await.unwrap()), (Seq::new(20), None));
+    assert_eq!((base, standby.catch_up_to_base(base).await.unwrap()), (Seq::new(20), BelowBase::Reached));
     let alarm = entry_above_base(&log, base).await.unwrap().expect("it is named");
     assert_eq!((alarm.kind, alarm.seq), (FaultKind::LegacyAboveBase, Some(Seq::new(21))));
     let mut replica = standby.into_batch_replica(base).unwrap();

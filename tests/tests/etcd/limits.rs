@@ -1,8 +1,11 @@
 //! Limits of requests, operations and replies (W5, W11, W12).
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use bytes::Bytes;
 use ha_kv::{Compare, Delete, Effect, EtcdKv, EtcdOptions, Kv as _, KvErrorKind, KvPair, Txn, TxnKv as _, TxnOutcome};
-use plimsoll_tests::EtcdServerOptions;
+use plimsoll_tests::{EtcdServerOptions, eventually};
 
 use crate::support::{connect, etcd_or_skip, options, start, start_with};
 
@@ -96,4 +99,53 @@ async fn an_inverted_range_deletes_nothing() {
     }
     assert!(kv.get(b"a").await.unwrap().is_some());
     assert_eq!(kv.delete_range(b"\0", b"\xff").await.unwrap(), 1);
+}
+
+/// A server that commits faster than it applies refuses what comes on top.
+#[tokio::test]
+async fn w11_a_server_that_is_far_behind_says_too_many_requests_and_applies_nothing() {
+    let program = etcd_or_skip!("w11_a_server_that_is_far_behind_says_too_many_requests_and_applies_nothing");
+    let server = start(&program).await;
+    let patient = EtcdOptions { request_timeout: Duration::from_secs(120), ..options([server.endpoint()]) };
+    let kv = Arc::new(EtcdKv::connect(patient).await.unwrap());
+    let values = |from: u32| Txn {
+        puts: (from..from + 100).map(|n| KvPair::new(format!("v{n:05}"), vec![7; 1000])).collect(),
+        ..Txn::default()
+    };
+    for from in (0..5000).step_by(100) {
+        assert_eq!(kv.txn(&values(from)).await.unwrap(), TxnOutcome::Committed);
+    }
+    // Each of these makes it sort all values, a hundred times, while it applies it: meanwhile it commits, and applies nothing else.
+    let slow = format!("\n{}put done x\n\n\n", "get v w --limit=1 --order=DESCEND --sort-by=VALUE\n".repeat(100));
+    let server = Arc::new(server);
+    let mut slow_ones = tokio::task::JoinSet::new();
+    let (mut next, mut refused) = (0_u32, None);
+    for _round in 0..10 {
+        for _ in 0..2 {
+            let (server, slow) = (server.clone(), slow.clone());
+            slow_ones.spawn(async move { server.ctl_with(&["--command-timeout", "120s", "txn"], &slow).await });
+        }
+        // It lets five thousand be committed and not applied.
+        let mut puts = tokio::task::JoinSet::new();
+        for n in next..next + 7000 {
+            let kv = kv.clone();
+            puts.spawn(async move { (n, kv.put(format!("p{n}").as_bytes(), "1".into()).await) });
+        }
+        next += 7000;
+        while let Some(done) = puts.join_next().await {
+            if let (n, Err(error)) = done.unwrap()
+                && error.message.contains("too many requests")
+            {
+                refused = Some((n, error));
+                break;
+            }
+        }
+        if refused.is_some() {
+            break;
+        }
+    }
+    let (n, error) = refused.expect("the server says that there are too many requests");
+    assert_eq!((error.kind, error.effect), (KvErrorKind::Busy, Effect::NotApplied), "{error}");
+    let found = eventually("it answers again", async || kv.get(format!("p{n}").as_bytes()).await.ok()).await;
+    assert_eq!(found, None, "nothing was applied");
 }

@@ -1,6 +1,7 @@
 //! The etcd backend, and everything that stands on it, against real servers. Each test has servers of its own.
 
 mod auth;
+mod commands;
 mod conformance;
 mod elections;
 mod identity;
@@ -9,6 +10,7 @@ mod legacy;
 mod limits;
 mod log_rows;
 mod members;
+mod mooncake;
 mod no_space;
 mod outcome;
 mod range;

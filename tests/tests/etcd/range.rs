@@ -1,7 +1,11 @@
-//! Range reads against the reply limit (W6).
+//! Range reads against the reply limit (W6, W11).
+
+use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
-use ha_kv::{EtcdKv, EtcdOptions, Kv as _, KvErrorKind, RangeLimit};
+use ha_kv::{Effect, EtcdKv, EtcdOptions, Kv as _, KvErrorKind, RangeLimit};
+use plimsoll_tests::{BytesProxy, Direction, Flow, eventually};
 
 use crate::support::{connect, etcd_or_skip, options, start};
 
@@ -74,4 +78,38 @@ async fn a_value_above_the_reply_limit_is_a_typed_error_that_names_it() {
     assert_eq!((error.kind, error.key.as_deref()), (KvErrorKind::TooLarge, Some(&b"b/2"[..])), "{error}");
     let error = narrow.get(b"b/2").await.unwrap_err();
     assert_eq!((error.kind, error.key.as_deref()), (KvErrorKind::TooLarge, Some(&b"b/2"[..])), "{error}");
+}
+
+/// The store compacts what a page is being read at, between two of its pieces.
+#[tokio::test]
+async fn w11_a_page_whose_instant_is_compacted_away_is_busy_and_is_read_again() {
+    let program = etcd_or_skip!("w11_a_page_whose_instant_is_compacted_away_is_busy_and_is_read_again");
+    let server = start(&program).await;
+    let (proxy, aside) = (BytesProxy::start(server.address()).await.unwrap(), connect(&server).await);
+    for n in 0..40 {
+        aside.put(format!("b/{n:03}").as_bytes(), "v".into()).await.unwrap();
+    }
+    let patient = EtcdOptions { request_timeout: Duration::from_secs(60), ..options([proxy.endpoint()]) };
+    let kv = Arc::new(EtcdKv::connect(patient).await.unwrap());
+    // A client that knows nothing of the sizes yet asks for a few pairs at first.
+    let reading = {
+        let (kv, answered) = (kv.clone(), server.answered("Range").await.unwrap());
+        proxy.set(Direction::ToClient, Flow::Hold);
+        let reading = tokio::spawn(async move { kv.range(b"b/", b"b0", RangeLimit::pairs(1000)).await });
+        eventually("the first piece is on its way", async || {
+            (server.answered("Range").await.unwrap() > answered).then_some(())
+        })
+        .await;
+        reading
+    };
+    aside.put(b"b/000", "w".into()).await.unwrap();
+    let status = server.ctl(&["endpoint", "status", "--write-out", "json"]).await.unwrap();
+    let status: serde_json::Value = serde_json::from_str(&status).unwrap();
+    let revision = status[0]["Status"]["header"]["revision"].to_string();
+    server.ctl(&["compaction", &revision]).await.unwrap();
+    proxy.set(Direction::ToClient, Flow::Pass);
+    let error = reading.await.unwrap().unwrap_err();
+    assert_eq!((error.kind, error.effect), (KvErrorKind::Busy, Effect::NotApplied), "{error}");
+    assert!(error.message.contains("required revision has been compacted"), "{error}");
+    assert_eq!(kv.range(b"b/", b"b0", RangeLimit::pairs(1000)).await.unwrap().pairs.len(), 40, "of a new instant");
 }

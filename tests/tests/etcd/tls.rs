@@ -1,20 +1,20 @@
 //! TLS: good, distrusted, half configured, and against plain text.
 
-use ha_kv::{Effect, EtcdIdentity, EtcdKv, EtcdOptions, EtcdTls, Kv as _, KvError, KvErrorKind};
+use ha_kv::{Effect, EtcdKv, EtcdOptions, Kv as _, KvError, KvErrorKind, Tls, TlsIdentity};
 use plimsoll_tests::{EtcdServerOptions, TlsFiles};
 
 use crate::support::{etcd_or_skip, options, start, start_with, text};
 
-fn secured(endpoint: String, tls: EtcdTls) -> EtcdOptions {
+fn secured(endpoint: String, tls: Tls) -> EtcdOptions {
     EtcdOptions { tls: Some(tls), ..options([endpoint]) }
 }
 
-fn trusting(files: &TlsFiles) -> EtcdTls {
-    EtcdTls { ca_pem: files.ca_pem.clone(), identity: None, domain: None }
+fn trusting(files: &TlsFiles) -> Tls {
+    Tls { ca_pem: files.ca_pem.clone(), identity: None, domain: None }
 }
 
-fn identity(files: &TlsFiles) -> Option<EtcdIdentity> {
-    Some(EtcdIdentity { cert_pem: files.client_cert_pem.clone(), key_pem: files.client_key_pem.as_str().into() })
+fn identity(files: &TlsFiles) -> Option<TlsIdentity> {
+    Some(TlsIdentity { cert_pem: files.client_cert_pem.clone(), key_pem: files.client_key_pem.as_str().into() })
 }
 
 async fn refused(options: EtcdOptions) -> KvError {
@@ -30,18 +30,17 @@ async fn tls_with_client_certificates() {
     let with_tls = EtcdServerOptions { tls: Some(&files), client_cert_auth: true, ..Default::default() };
     let server = start_with(&program, with_tls).await;
 
-    let good = EtcdTls { identity: identity(&files), domain: Some("localhost".into()), ..trusting(&files) };
+    let good = Tls { identity: identity(&files), domain: Some("localhost".into()), ..trusting(&files) };
     let kv = EtcdKv::connect(secured(server.endpoint(), good)).await.unwrap();
     kv.put(b"k", "v".into()).await.unwrap();
     assert_eq!(text(kv.get(b"k").await.unwrap()).as_deref(), Some("v"));
 
     let stranger = TlsFiles::make().unwrap();
-    let wrong_ca =
-        refused(secured(server.endpoint(), EtcdTls { identity: identity(&files), ..trusting(&stranger) })).await;
+    let wrong_ca = refused(secured(server.endpoint(), Tls { identity: identity(&files), ..trusting(&stranger) })).await;
     assert_eq!(wrong_ca.kind, KvErrorKind::Auth, "{wrong_ca}");
     assert!(wrong_ca.message.contains(&server.endpoint()) && wrong_ca.message.contains("check the CA"), "{wrong_ca}");
 
-    let wrong_name = EtcdTls { identity: identity(&files), domain: Some("elsewhere".into()), ..trusting(&files) };
+    let wrong_name = Tls { identity: identity(&files), domain: Some("elsewhere".into()), ..trusting(&files) };
     assert_eq!(refused(secured(server.endpoint(), wrong_name)).await.kind, KvErrorKind::Auth);
 
     // The server ends the connection of a client without a certificate.

@@ -1,9 +1,9 @@
 //! Clusters: found by their slots, never durable, and not to be mixed up with a single server.
 
-use ha_kv::{DurableAck, Effect, Kv as _, KvErrorKind, RedisOptions, RedisServers};
+use ha_kv::{DurableAck, Effect, Kv as _, KvErrorKind, RedisOptions, RedisServers, TxnKv as _, TxnOutcome};
 use plimsoll_tests::{RedisServer, eventually};
 
-use crate::support::{REQUEST_TIMEOUT, open, redis_or_skip, start, start_with, text};
+use crate::support::{REQUEST_TIMEOUT, open, redis_or_skip, start, start_with, swap, text};
 
 /// Makes a node a whole cluster.
 pub(crate) async fn cover_all_slots(node: &RedisServer) {
@@ -59,6 +59,44 @@ async fn the_node_that_serves_the_slot_is_found_from_any_other_and_again_when_th
     let error = kv.get(b"k").await.unwrap_err();
     assert_eq!(error.kind, KvErrorKind::WrongStore, "what is missing there is not fresh: {error}");
     assert_eq!(kv.server(), a.address().to_string(), "it went where the slot went");
+}
+
+/// The slot is moved key by key, as operators do it: refused while it is in two places, and nothing is ever applied twice.
+#[tokio::test]
+async fn r7_tryagain_and_ask_refuse_everything_while_the_slot_is_moved() {
+    let program = redis_or_skip!("r7_tryagain_and_ask_refuse_everything_while_the_slot_is_moved");
+    let (a, b) = (start_with(&program, NODE).await, start_with(&program, NODE).await);
+    cover_all_slots(&a).await;
+    let (host, port) = (b.address().ip().to_string(), b.address().port().to_string());
+    a.cli(&["CLUSTER", "MEET", &host, &port]).await.unwrap();
+    wait_ok(&b).await;
+    let kv = open(options(&a)).await.unwrap();
+    kv.put(b"k", "0".into()).await.unwrap();
+    let refused = async |kind, word: &str| {
+        for error in [kv.txn(&swap("k", "0", "1")).await.unwrap_err(), kv.get(b"k").await.unwrap_err()] {
+            assert_eq!((error.kind, error.effect), (kind, Effect::NotApplied), "{error}");
+            assert!(error.message.contains(word), "{word}: {error}");
+        }
+    };
+
+    let slot = a.cli(&["CLUSTER", "KEYSLOT", "{plimsoll}:values"]).await.unwrap();
+    let (from, to) = (a.cli(&["CLUSTER", "MYID"]).await.unwrap(), b.cli(&["CLUSTER", "MYID"]).await.unwrap());
+    b.cli(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &from]).await.unwrap();
+    a.cli(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &to]).await.unwrap();
+    // One of our keys has gone already, the others have not.
+    let migrate = async |key: &str| a.cli(&["MIGRATE", &host, &port, key, "0", "5000"]).await.unwrap();
+    assert_eq!(migrate("{plimsoll}:index").await, "OK");
+    refused(KvErrorKind::Busy, "TRYAGAIN").await;
+    for key in a.cli(&["CLUSTER", "GETKEYSINSLOT", &slot, "10"]).await.unwrap().lines() {
+        assert_eq!(migrate(key).await, "OK", "{key}");
+    }
+    refused(KvErrorKind::Unavailable, "ASK").await;
+    for node in [&b, &a] {
+        node.cli(&["CLUSTER", "SETSLOT", &slot, "NODE", &to]).await.unwrap();
+    }
+    let found = eventually("the other node is used", async || kv.get(b"k").await.ok()).await;
+    assert_eq!((text(found).as_deref(), kv.server()), (Some("0"), b.address().to_string()), "nothing was applied");
+    assert_eq!(kv.txn(&swap("k", "0", "1")).await.unwrap(), TxnOutcome::Committed);
 }
 
 #[tokio::test]

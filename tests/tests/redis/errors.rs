@@ -89,6 +89,29 @@ async fn r7_readonly_refuses_writes_and_ends_a_durable_client() {
     other.process().cont();
 }
 
+/// A replica that has lost its master and may not answer from the past.
+#[tokio::test]
+async fn r7_masterdown_refuses_everything_until_the_server_is_a_master_again() {
+    let program = redis_or_skip!("r7_masterdown_refuses_everything_until_the_server_is_a_master_again");
+    let (server, other) = (start_with(&program, &[("replica-serve-stale-data", "no")]).await, start(&program).await);
+    let (kv, reader) = (with_key(&server).await, connect(&server).await);
+    assert!(reader.get(b"k").await.unwrap().is_some());
+    let (host, port) = (other.address().ip().to_string(), other.address().port().to_string());
+    other.process().kill();
+    server.cli(&["REPLICAOF", &host, &port]).await.unwrap();
+    for error in [kv.txn(&swap("k", "0", "1")).await.unwrap_err(), reader.get(b"k").await.unwrap_err()] {
+        assert_eq!((error.kind, error.effect), (KvErrorKind::Unavailable, Effect::NotApplied), "{error}");
+        assert!(error.message.contains("MASTERDOWN"), "{error}");
+    }
+    // The next call connects anew, and hears what the server is before it asks for anything.
+    let error = kv.txn(&swap("k", "0", "1")).await.unwrap_err();
+    assert_eq!((error.kind, error.effect), (KvErrorKind::ReadOnly, Effect::NotApplied), "{error}");
+    assert!(error.message.contains("is a replica"), "{error}");
+    server.cli(&["REPLICAOF", "NO", "ONE"]).await.unwrap();
+    assert_eq!(text(kv.get(b"k").await.unwrap()).as_deref(), Some("0"), "nothing was applied");
+    assert_eq!(kv.txn(&swap("k", "0", "1")).await.unwrap(), TxnOutcome::Committed);
+}
+
 #[tokio::test]
 async fn r7_busy_refuses_everything_until_the_other_script_ends() {
     let program = redis_or_skip!("r7_busy_refuses_everything_until_the_other_script_ends");

@@ -1,6 +1,7 @@
 //! The Redis backend, and everything that stands on it, against real servers. Each test has servers of its own.
 
 mod cluster;
+mod commands;
 mod conformance;
 mod crooked;
 mod errors;

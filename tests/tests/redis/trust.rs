@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use ha_kv::{
-    DurableAck, Effect, Kv as _, KvErrorKind, LeaseKv as _, RangeLimit, RedisCredentials, RedisIdentity, RedisOptions,
-    RedisTls, TxnKv as _, WatchKv as _,
+    DurableAck, Effect, Kv as _, KvErrorKind, LeaseKv as _, RangeLimit, RedisCredentials, RedisOptions, Tls,
+    TlsIdentity, TxnKv as _, WatchKv as _,
 };
 use plimsoll_tests::{REDIS_DURABLE, RedisServer, RedisServerOptions, TlsFiles};
 
@@ -134,21 +134,21 @@ async fn tls_with_the_right_authority_works_and_with_the_wrong_one_is_refused() 
     let server = RedisServerOptions { settings: REDIS_DURABLE, tls: Some(&files), ..RedisServerOptions::default() };
     let server = RedisServer::start(&program, server).await.unwrap();
     let identity = |files: &TlsFiles| {
-        Some(RedisIdentity { cert_pem: files.client_cert_pem.clone(), key_pem: files.client_key_pem.as_str().into() })
+        Some(TlsIdentity { cert_pem: files.client_cert_pem.clone(), key_pem: files.client_key_pem.as_str().into() })
     };
     let tls = |files: &TlsFiles, with_identity: bool| {
         let identity = if with_identity { identity(files) } else { None };
-        Some(RedisTls { ca_pem: files.ca_pem.clone(), identity, domain: None })
+        Some(Tls { ca_pem: files.ca_pem.clone(), identity, domain: None })
     };
     let with = |tls| open(RedisOptions { tls, ..options(server.address()) });
     let kv = with(tls(&files, true)).await.unwrap();
     assert!(kv.capabilities().durable_ack.is_yes());
     use_all(Arc::new(kv)).await;
-    let by_name = Some(RedisTls { domain: Some("localhost".into()), ..tls(&files, true).unwrap() });
+    let by_name = Some(Tls { domain: Some("localhost".into()), ..tls(&files, true).unwrap() });
     with(by_name).await.unwrap();
 
-    let other_name = Some(RedisTls { domain: Some("example.org".into()), ..tls(&files, true).unwrap() });
-    let half = Some(RedisTls { identity: identity(&strangers), ..tls(&files, true).unwrap() });
+    let other_name = Some(Tls { domain: Some("example.org".into()), ..tls(&files, true).unwrap() });
+    let half = Some(Tls { identity: identity(&strangers), ..tls(&files, true).unwrap() });
     for (what, tls) in [
         ("another authority", tls(&strangers, true)),
         ("another name", other_name),
@@ -164,7 +164,7 @@ async fn tls_with_the_right_authority_works_and_with_the_wrong_one_is_refused() 
     let plain = start(&program).await;
     let error = open(RedisOptions { tls: tls(&files, true), ..options(plain.address()) }).await.unwrap_err();
     assert_eq!(error.effect, Effect::NotApplied, "{error}");
-    let broken = RedisTls {
+    let broken = Tls {
         ca_pem: "-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n".into(),
         ..tls(&files, false).unwrap()
     };

@@ -1,4 +1,4 @@
-//! Owns running the writer's schedules: the build under `--cfg oplog_schedules`, and reading what each scenario prints.
+//! Owns running the schedules of the writer and of the bucket store: the build under `--cfg oplog_schedules`, and reading what each scenario prints.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
@@ -25,7 +25,8 @@ struct Scenario {
 pub(crate) fn command(root: &Path, subcommand: &str) -> Command {
     let mut command = cargo::command(root, subcommand);
     command.env("RUSTFLAGS", "--cfg oplog_schedules").env("CARGO_TARGET_DIR", target(root).join("proof/schedules"));
-    command.args(["--package", "oplog-core", "--profile", "proof"]);
+    command.args(["--package", "oplog-core", "--package", "bucket-store", "--features", "oplog-core/legacy"]);
+    command.args(["--profile", "proof"]);
     command
 }
 

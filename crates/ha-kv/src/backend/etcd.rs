@@ -40,7 +40,7 @@ mod watch;
 use std::fmt;
 use std::sync::Arc;
 
-pub use options::{EtcdCredentials, EtcdIdentity, EtcdOptions, EtcdTls};
+pub use options::{EtcdCredentials, EtcdOptions};
 
 use self::pool::Pool;
 use self::range::PairSize;

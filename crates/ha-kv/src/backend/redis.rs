@@ -50,7 +50,7 @@ use std::sync::Arc;
 use ha_types::Entropy;
 
 use self::call::Inner;
-pub use self::options::{RedisCredentials, RedisIdentity, RedisOptions, RedisServers, RedisTls};
+pub use self::options::{RedisCredentials, RedisOptions, RedisServers};
 use crate::KvError;
 
 /// A store in a Redis server, version 6 or later.

@@ -19,6 +19,8 @@ pub enum Action {
     StoreLosesLast,
     /// The store loses the prefix.
     StoreLosesPrefix,
+    /// An old primary is elected under the original's key, or its lease has run out.
+    OldElection(bool),
 }
 
 /// What a node does.
@@ -46,6 +48,8 @@ pub enum Step {
     LegacyCommit,
     /// Puts `/latest` (the original's writer).
     PutLatest,
+    /// A read that its next decision needs fails.
+    FailRead,
     /// Is told to stop.
     Stop,
     /// Dies, and starts again with nothing.

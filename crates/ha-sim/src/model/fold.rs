@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use ha_types::{BatchId, Epoch, Seq};
-use oplog_core::record::{BatchHeader, BatchRef, OpenBatch};
+use oplog_core::record::{BatchHeader, BatchRecord, BatchRef, OpenBatch};
 use oplog_core::{
     ApplyError, DurablePrefix, EntryRef, FaultKind, NewEntry, Position, ReplayFault, Replica, StateMachine,
 };
@@ -137,9 +137,25 @@ pub(super) fn base(store: &Store, prefix: &DurablePrefix) -> Option<Seq> {
     store.batch(BatchId::new(1)).map(|first| Seq::new(header(first).first_seq.get() - 1))
 }
 
-/// A record's numbers.
+/// How a record of Mooncake's begins, and none of ours.
+const MOONCAKES: u8 = b'[';
+
+fn mooncakes(record: &[u8]) -> BatchRecord {
+    BatchRecord::decode(Bytes::copy_from_slice(record)).expect("nothing in the model damages a record")
+}
+
+fn ours(record: &[u8]) -> BatchRef<'_> {
+    BatchRef::decode(record).expect("nothing in the model damages a record")
+}
+
+/// A record's numbers; epoch 0 if it is Mooncake's.
 pub(super) fn header(record: &[u8]) -> BatchHeader {
-    *BatchRef::decode(record).expect("nothing in the model damages a record").header()
+    if record[0] == MOONCAKES { *mooncakes(record).header() } else { *ours(record).header() }
+}
+
+/// What the next record names as its predecessor.
+pub(super) fn crc(record: &[u8]) -> u32 {
+    if record[0] == MOONCAKES { mooncakes(record).crc() } else { ours(record).crc() }
 }
 
 /// The epoch inside a record.
@@ -149,6 +165,8 @@ pub(super) fn epoch(record: &[u8]) -> Epoch {
 
 /// What a record's entries hold.
 pub(super) fn contents(record: &[u8]) -> Vec<Content> {
-    let batch = BatchRef::decode(record).expect("nothing in the model damages a record");
-    batch.entries().map(|entry| entry.payload[0]).collect()
+    if record[0] == MOONCAKES {
+        return mooncakes(record).entries().map(|entry| entry.payload[0]).collect();
+    }
+    ours(record).entries().map(|entry| entry.payload[0]).collect()
 }

@@ -41,7 +41,7 @@ invariants! {
     L11: "after a claim no transaction of a lower epoch applies, and one epoch is claimed once",
     L12: "what was called never is never in L",
     L13: "what was not committed by somebody is not in L",
-    L14: "one first prefix, at `/latest`; the first batch follows it; nothing legacy is written after it",
+    L14: "one first prefix, at `/latest`, while no old primary is elected; the first batch follows it; nothing legacy is written after it",
     S1: "a state is the fold of L up to where it stands, and not above P",
     S3: "who serves has claimed, with the fold of L up to that claim",
     S4: "every durable success of an older epoch is in the state of who serves",

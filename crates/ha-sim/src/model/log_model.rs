@@ -9,9 +9,9 @@ use super::invariant::{Invariant, look};
 use super::rules::{Rule, Rules};
 use super::scenario::{Bounds, Scenario, Start};
 use super::situation::{Reached, Situation};
-use super::store::prefix_key;
-use super::turn::Turn;
-use super::world::{LegacyNext, Next, Node, Role, World};
+use super::store::{keys, prefix_key};
+use super::turn::{PRODUCER_VIEW, Turn, mooncakes_batch};
+use super::world::{LegacyNext, Next, Node, Role, World, content};
 use ha_types::{BatchId, Epoch, Owner};
 use oplog_core::DurablePrefix;
 
@@ -88,12 +88,14 @@ impl LogModel {
                 world.truth.created = 1;
                 world.nodes.push(Node::new(Role::Serving { at }));
             }
+            Start::Mooncake => first_of_mooncakes(&mut world),
             Start::Legacy { writers, .. } => {
                 world.nodes = (0..writers).map(|_| Node::new(Role::Legacy { last: 0 })).collect();
             }
         }
         let others = usize::from(self.bounds().nodes) - world.nodes.len();
-        let role = if self.scenario.start == Start::Primary { Role::Following } else { Role::Starting };
+        let legacy = matches!(self.scenario.start, Start::Legacy { .. });
+        let role = if legacy { Role::Starting } else { Role::Following };
         world.nodes.extend((0..others).map(|_| Node::new(role.clone())));
         world
     }
@@ -122,6 +124,7 @@ impl LogModel {
             }
             Role::Writing(writing) if writing.next == Next::Append => self.fates(world, steps),
             Role::Writing(_) => steps.push(Step::Look),
+            Role::Mooncake { batch, .. } if room > 0 && *batch < u64::from(bounds.batches) => self.fates(world, steps),
             Role::Legacy { last } => {
                 if room > 0 {
                     steps.push(Step::LegacyCommit);
@@ -132,7 +135,10 @@ impl LogModel {
             }
             Role::LegacyWriting(writing) if writing.next == LegacyNext::Send => self.fates(world, steps),
             Role::LegacyWriting(_) => steps.push(Step::Look),
-            Role::Serving { .. } | Role::Out => {}
+            Role::Serving { .. } | Role::Mooncake { .. } | Role::Out => {}
+        }
+        if world.spent.failed_reads < bounds.failed_reads && reads(&node.role) {
+            steps.push(Step::FailRead);
         }
         if matches!(node.role, Role::Serving { .. } | Role::Writing(_)) && world.spent.stops < bounds.stops {
             steps.push(Step::Stop);
@@ -182,6 +188,7 @@ impl LogModel {
             Action::Verify(at) => turn.verify(at),
             Action::StoreLosesLast => turn.lose_last(),
             Action::StoreLosesPrefix => turn.lose_prefix(),
+            Action::OldElection(elected) => turn.old_election(elected),
         }
     }
 }
@@ -207,6 +214,9 @@ impl Model for LogModel {
         if self.bounds().snapshots > 0 {
             self.snapshot_actions(world, actions);
         }
+        if world.spent.elections < self.bounds().elections {
+            actions.push(Action::OldElection(world.store.get(&keys().old_master_view()).is_none()));
+        }
         if world.spent.losses < self.bounds().losses && !between_two_reads(world) {
             if world.truth.undo.is_some() {
                 actions.push(Action::StoreLosesLast);
@@ -226,6 +236,29 @@ impl Model for LogModel {
 
     fn properties(&self) -> Vec<Property<Self>> {
         vec![Property::always(HOLDS, |model: &Self, world| model.holds(world))]
+    }
+}
+
+/// A log of Mooncake's with one batch, of which its primary knows that it is durable.
+fn first_of_mooncakes(world: &mut World) {
+    let content = content(0, 0);
+    for (key, value) in mooncakes_batch(1, 1, content) {
+        world.store.put(key, value);
+    }
+    world.store.put(keys().producer_view(), PRODUCER_VIEW.into());
+    world.truth.log.push(content);
+    world.truth.writers.push(0);
+    world.truth.created = 1;
+    world.nodes.push(Node { committed: 1, ..Node::new(Role::Mooncake { batch: 1, last: 1 }) });
+}
+
+/// Whether a node of this role reads next, and a read that fails is more than another moment of waiting.
+fn reads(role: &Role) -> bool {
+    match role {
+        Role::Reading { .. } | Role::Missed { .. } | Role::Unsure { .. } | Role::Claimed { .. } => true,
+        Role::Writing(writing) => writing.next != Next::Append,
+        Role::LegacyWriting(writing) => writing.next != LegacyNext::Send,
+        _ => false,
     }
 }
 

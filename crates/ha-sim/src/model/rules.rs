@@ -99,6 +99,14 @@ rules! {
     CutoverComparesPrefix,
     /// the cutover compares `/latest` as it was read
     CutoverComparesLatest,
+    /// the cutover refuses while an old primary is elected
+    CutoverLooksForOldPrimary,
+    /// the cutover compares the old election's key as it was read
+    CutoverComparesElection,
+    /// a take-over compares Mooncake's prefix as it was read
+    TakeOverComparesPrefix,
+    /// a read of the prefix that fails is no absence
+    FailedReadIsNoAbsence,
 }
 
 impl Rule {
@@ -119,6 +127,9 @@ impl Rule {
             | Self::LegacyDoubtIsConfirmed
             | Self::CutoverComparesPrefix
             | Self::CutoverComparesLatest => Scenario::cutover(),
+            Self::CutoverLooksForOldPrimary | Self::CutoverComparesElection => Scenario::old_election(),
+            Self::TakeOverComparesPrefix => Scenario::take_over(),
+            Self::FailedReadIsNoAbsence => Scenario::failed_reads(),
             Self::StopSaysUnknown => Scenario::deaths(),
             Self::LegacyFencesAnother => Scenario::two_legacy(),
             _ => Scenario::failover(),

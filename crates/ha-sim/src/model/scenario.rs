@@ -7,6 +7,8 @@ use super::situation::Situation;
 pub enum Start {
     /// Node 0 serves under epoch 1; the others follow.
     Primary,
+    /// Node 0 is a primary of Mooncake's, and has written a batch; the others follow.
+    Mooncake,
     /// As many legacy writers of ours as said come first; the other nodes cut over.
     Legacy {
         /// How many.
@@ -41,6 +43,10 @@ pub struct Bounds {
     pub snapshots: u8,
     /// Losses of the store.
     pub losses: u8,
+    /// Reads that fail where a node must decide what that means.
+    pub failed_reads: u8,
+    /// Elections of an old primary, and ends of one.
+    pub elections: u8,
 }
 
 /// One run of the model.
@@ -70,6 +76,8 @@ const NOTHING: Bounds = Bounds {
     stops: 0,
     snapshots: 0,
     losses: 0,
+    failed_reads: 0,
+    elections: 0,
 };
 
 use Situation as S;
@@ -200,6 +208,77 @@ impl Scenario {
         }
     }
 
+    /// Reads that fail, wherever a node decides by one.
+    #[must_use]
+    pub fn failed_reads() -> Self {
+        Self {
+            name: "failed reads",
+            about: "a primary and a standby whose reads fail while they decide what became of a batch or of a claim",
+            start: Start::Primary,
+            bounds: Bounds {
+                nodes: 2,
+                claims: 2,
+                batches: 2,
+                entries: 2,
+                flying: 2,
+                silences: 2,
+                failed_reads: 2,
+                ..NOTHING
+            },
+            must_reach: &[
+                S::WriterReadFailed,
+                S::FencedReadFailed,
+                S::ClaimantGaveUp,
+                S::GivenUpAfterClaim,
+                S::AbandonedClaimApplies,
+                S::SecondEpochWrites,
+            ],
+        }
+    }
+
+    /// A cutover beside the old election.
+    #[must_use]
+    pub fn old_election() -> Self {
+        Self {
+            name: "old election",
+            about: "a legacy writer of ours, a node that cuts over, old primaries that are elected and gone, and reads that fail",
+            start: Start::Legacy { writers: 1, original: false },
+            bounds: Bounds {
+                nodes: 2,
+                claims: 1,
+                batches: 1,
+                entries: 2,
+                flying: 1,
+                silences: 1,
+                failed_reads: 1,
+                elections: 2,
+                ..NOTHING
+            },
+            must_reach: &[S::ElectedRefuses, S::ElectionRace, S::LegacyReadFailed, S::FirstBatchAfterCutover],
+        }
+    }
+
+    /// A live primary of Mooncake's batches, and nodes that take its log over.
+    #[must_use]
+    pub fn take_over() -> Self {
+        Self {
+            name: "take-over",
+            about: "a live primary of Mooncake's and two nodes that take its log over, claim and write",
+            start: Start::Mooncake,
+            bounds: Bounds { nodes: 3, claims: 2, batches: 3, entries: 2, flying: 2, silences: 2, ..NOTHING },
+            must_reach: &[
+                S::TakenOver,
+                S::OriginalFenced,
+                S::TwoClaims,
+                S::ClaimFoundByReading,
+                S::ClaimMoved,
+                S::AppendBetweenReadAndClaim,
+                S::LateAppendMeetsClaim,
+                S::SecondEpochWrites,
+            ],
+        }
+    }
+
     /// The original's legacy writer, which compares nothing: a violation is expected.
     #[must_use]
     pub fn original() -> Self {
@@ -241,6 +320,9 @@ impl Scenario {
             Self::cutover(),
             Self::two_legacy(),
             Self::store_loss(),
+            Self::failed_reads(),
+            Self::old_election(),
+            Self::take_over(),
         ]
     }
 }

@@ -1,8 +1,10 @@
 //! Owns one step of the model: a copy of the world that the step changes, with the store's side of every transaction.
 
 mod cutover;
+mod failed_read;
 mod legacy;
 mod loss;
+mod mooncake;
 mod promotion;
 mod reader;
 mod snapshots;
@@ -10,6 +12,8 @@ mod start;
 mod writer;
 
 use oplog_core::DurablePrefix;
+
+pub(super) use mooncake::{PRODUCER_VIEW, mooncakes_batch};
 
 use super::action::{Fate, Step};
 use super::fold::{contents, epoch};
@@ -44,6 +48,7 @@ impl Turn<'_> {
             (Step::Send(fate), Role::Ready { expected, mine }) => self.send_claim(at, expected, mine, fate),
             (Step::Send(fate), Role::Writing(writing)) => self.send_append(at, *writing, fate),
             (Step::Send(fate), Role::LegacyWriting(writing)) => self.send_legacy(at, writing, fate),
+            (Step::Send(fate), Role::Mooncake { batch, last }) => self.send_as_mooncake(at, batch, last, fate),
             (Step::Look, Role::Unsure { expected, mine }) => self.look_as_claimant(at, expected, mine),
             (Step::Look, Role::Writing(writing)) => self.look_as_writer(at, *writing),
             (Step::Look, Role::LegacyWriting(writing)) => self.look_as_legacy(at, writing),
@@ -51,6 +56,7 @@ impl Turn<'_> {
             (Step::Seal(entries), Role::Serving { at: prefix }) => self.seal(at, entries, &prefix),
             (Step::LegacyCommit, Role::Legacy { last }) => self.legacy_commit(at, last),
             (Step::PutLatest, Role::Legacy { last }) => self.put_latest(last),
+            (Step::FailRead, role) => self.fail_read(at, role),
             (Step::Stop, _) => self.stop(at),
             (Step::Crash, _) => self.crash(at),
             (step, role) => unreachable!("{step:?} is not open to {role:?}"),
@@ -141,7 +147,8 @@ impl Turn<'_> {
         let before = self.world.store.prefix();
         for (key, value) in &request.puts {
             let there = self.world.store.get(key);
-            let names_something = key == prefix_key() || *key == keys().legacy_latest();
+            let moves = [keys().legacy_latest(), keys().producer_view()];
+            let names_something = key == prefix_key() || moves.contains(key);
             if !names_something && there.is_some_and(|there| there != value) {
                 self.broken(Invariant::L4);
             }
@@ -175,7 +182,12 @@ impl Turn<'_> {
             }
         }
         match request.sort {
-            Sort::Claim => self.claim_landed(new),
+            Sort::Claim => {
+                if before.is_some_and(|before| before.is_mooncakes()) {
+                    self.note(Situation::TakenOver);
+                }
+                self.claim_landed(new);
+            }
             Sort::Append => self.append_landed(new),
             Sort::FirstPrefix => self.first_prefix_landed(new),
             Sort::Legacy => {}

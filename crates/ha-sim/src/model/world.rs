@@ -31,6 +31,8 @@ pub(super) struct Spent {
     pub(super) crashes: u8,
     pub(super) stops: u8,
     pub(super) losses: u8,
+    pub(super) failed_reads: u8,
+    pub(super) elections: u8,
 }
 
 /// A catalogue entry with its bytes.
@@ -78,6 +80,8 @@ pub(super) enum Role {
     Serving { at: DurablePrefix },
     /// Serves, and has this batch under way.
     Writing(Box<Writing>),
+    /// Writes a log of Mooncake's, as its primary: the last batch and entry that it knows of.
+    Mooncake { batch: u64, last: u64 },
     /// Writes the legacy log and has nothing under way; `last` is the entry it left.
     Legacy { last: u64 },
     /// Has a legacy entry under way at `last + 1`.

@@ -138,7 +138,7 @@ impl Cluster {
         let mut env = self.env(guard.clone());
         change(&mut env);
         let master = Master::serve(caught_up, env).unwrap_or_else(|e| panic!("{e}"));
-        Node { master, kv, guard, held_from: AtomicU64::new(0) }
+        Node::of(master, kv, guard)
     }
 
     pub fn env(&self, guard: Arc<Guard>) -> ServeEnv {
@@ -171,6 +171,11 @@ impl Cluster {
 }
 
 impl Node {
+    /// A primary whose transactions go through `kv`.
+    pub fn of(master: Master, kv: Arc<FaultyKv>, guard: Arc<Guard>) -> Self {
+        Self { master, kv, guard, held_from: AtomicU64::new(0) }
+    }
+
     pub async fn mount(&self, id: &str, base: u64, size: u64) {
         self.master.mount_segment(mount(id, base, size)).await.expect("a mount");
     }

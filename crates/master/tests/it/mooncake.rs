@@ -1,5 +1,6 @@
 //! A log that Mooncake began: its replay, what stops it, and the first primary of ours after it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use ha_kv::faulty::FaultyKv;
@@ -226,8 +227,12 @@ async fn original(kv: &MemoryKv) {
 }
 
 async fn claim(cluster: &Cluster) -> CaughtUp<MasterState> {
+    claim_through(cluster, FaultyKv::txn_only(cluster.kv.clone(), 1)).await
+}
+
+async fn claim_through(cluster: &Cluster, kv: Arc<FaultyKv>) -> CaughtUp<MasterState> {
     let options = OpenOptions { accept_lost_writes: true, ..OpenOptions::default() };
-    let storage = BatchStorage::open(FaultyKv::txn_only(cluster.kv.clone(), 1), keys(), options).await.unwrap();
+    let storage = BatchStorage::open(kv, keys(), options).await.unwrap();
     let storage = storage.permit_take_over(TakeOver { old_primary_stopped: true });
     let replica = Replica::empty(MasterState::new());
     let guard = Cluster::guard();
@@ -372,15 +377,55 @@ async fn the_operator_may_know_that_mooncakes_clients_stopped_earlier() {
     assert!(master.stats().quarantine_ms >= Policy::INITIAL.span_ms());
 }
 
+/// The first primary after Mooncake, whose transactions can be held.
+async fn first_node(cluster: &Cluster) -> Node {
+    original(&cluster.kv).await;
+    let (kv, guard) = (FaultyKv::txn_only(cluster.kv.clone(), 1), Cluster::guard());
+    let caught_up = claim_through(cluster, kv.clone()).await;
+    let master = Master::serve(caught_up, cluster.env(guard.clone())).unwrap_or_else(|e| panic!("{e}"));
+    Node::of(master, kv, guard)
+}
+
+/// Row D1 over an object that Mooncake put: the removal's durability is held, the key is put again, then it is let go.
 #[tokio::test]
 async fn d1_a_key_of_mooncakes_that_is_removed_and_put_again_survives_the_release() {
-    let cluster = Cluster::new();
-    let master = take_over(&cluster, |_| ()).await;
-    master.mount_segment(mount("fresh", 0x1000, 1 << 20)).await.unwrap();
-    master.remove(&tenant(), &key("a"), Promise::Accepted).await.unwrap();
-    ended(&master, "a").await;
-    master.unmount_segment(&segment(AT)).await.unwrap();
-    assert!(master.get(&tenant(), &key("a"), None).is_ok());
-    assert!(master.get(&tenant(), &key("b"), None).is_err());
-    assert_eq!(cluster.fold().await.contents(), master.state().contents());
+    for again in [Promise::Accepted, Promise::Durable] {
+        let cluster = Cluster::new();
+        let node = first_node(&cluster).await;
+        let old = node.get("a").unwrap();
+        assert_eq!((old.incarnation, old.replicas[0].address), (ObjectIncarnation::LEGACY, 0x10_1000));
+        node.mount("fresh", 0x1000, 2 * 4096).await;
+        node.hold();
+        node.remove("a", Promise::Accepted).await.unwrap();
+        assert_eq!(code(node.get("a")), "OBJECT_NOT_FOUND", "M1: invisible from the commit");
+        let new = node.start("a", 4096).unwrap();
+        assert_eq!(&new.replicas[0].segment.to_string(), "fresh", "M2: not released before it is durable");
+        if again == Promise::Accepted {
+            node.end("a", &new, again).await.unwrap();
+            assert_eq!(node.get("a").unwrap().incarnation, new.incarnation);
+        }
+        assert_eq!(node.master.stats().pending_removals, 1);
+        node.release().await;
+        node.settle().await;
+        if again == Promise::Durable {
+            // It was still being put when the removal became durable.
+            assert_eq!(code(node.get("a")), "REPLICA_IS_NOT_READY");
+            node.end("a", &new, again).await.unwrap();
+        }
+        assert_eq!(node.get("a").unwrap().incarnation, new.incarnation, "M3: the finalization left the new one alone");
+        assert_eq!((node.master.stats().objects, node.master.stats().pending_removals), (3, 0));
+        // The range of Mooncake's may be read by its lease yet; then it is free, once.
+        let space = |node: &Node| {
+            let all = node.master.list_segments().unwrap();
+            let info = all.into_iter().find(|info| info.segment == segment(AT)).unwrap();
+            (info.used_bytes, info.held_bytes)
+        };
+        assert_eq!(space(&node), (4096, 4096), "the lease of the one read");
+        cluster.advance(700_000);
+        assert_eq!(space(&node), (4096, 0), "released once");
+        node.remove("b", Promise::Durable).await.unwrap();
+        node.master.unmount_segment(&segment(AT)).await.unwrap();
+        assert_eq!(node.get("a").unwrap().incarnation, new.incarnation);
+        assert_eq!(node.master.state().contents(), cluster.fold_contents().await);
+    }
 }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use ha_types::{Clock, MonoTime, Seq};
 
-use super::{LegacyLog, LegacyReplica};
+use super::replica::NotApplied;
+use super::{KeyDisorder, LegacyLog, LegacyReplica};
 use crate::{DurablePrefix, FaultKind, LogError, LogKeys, ReplayFault, Replica, RestoreError, StateMachine};
 
 /// Follows the legacy log of one cluster with one state machine.
@@ -26,8 +27,22 @@ pub enum LegacyRound {
     Following(LegacyProgress),
     /// The next entry is missing, and something says that it should be there.
     Gap(LegacyProgress, LegacyGap),
+    /// As this reading has it, the sequence of a key does not rise with the next entry, which was not applied. The reading is not to be
+    /// believed, and neither is what it was applied from: see [`LegacyLog::read_key`].
+    OutOfOrder(LegacyProgress, KeyDisorder),
     /// There is a durable prefix: the log is or was cut over. Nothing was applied in this round.
     CutOver(DurablePrefix),
+}
+
+/// How far a reader got that met a durable prefix.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BelowBase {
+    /// The state stands at the base.
+    Reached,
+    /// An entry below the base is missing.
+    Gap(LegacyGap),
+    /// As [`LegacyRound::OutOfOrder`].
+    OutOfOrder(KeyDisorder),
 }
 
 /// What one round brought.
@@ -54,6 +69,15 @@ pub struct LegacyGap {
     pub looks: u64,
     /// There is no entry before the gap either: the start of the log is gone.
     pub start_gone: bool,
+}
+
+/// Why applying ended.
+enum Ended {
+    /// All that was asked for and is there was applied.
+    Through,
+    /// A hole begins; this is the last entry that is missing.
+    Hole(Seq),
+    OutOfOrder(KeyDisorder),
 }
 
 impl LegacyGap {
@@ -109,9 +133,14 @@ impl<S: StateMachine> LegacyFollower<S> {
         // Read before the entries: one that appears in between is applied, not missed.
         let latest = self.log.read_latest().await?;
         let before = self.replica.applied();
-        let hole = self.apply_through(Seq::new(u64::MAX)).await?;
+        let ended = self.apply_through(Seq::new(u64::MAX)).await?;
         let applied = self.replica.applied();
         let progress = LegacyProgress { entries: applied.distance_from(before), applied, latest };
+        let hole = match ended {
+            Ended::OutOfOrder(disorder) => return Ok(LegacyRound::OutOfOrder(progress, disorder)),
+            Ended::Hole(last) => Some(last),
+            Ended::Through => None,
+        };
         let end = hole.or(latest.filter(|latest| *latest > applied));
         Ok(match self.note_gap(end).await? {
             Some(gap) => LegacyRound::Gap(progress, gap),
@@ -119,8 +148,7 @@ impl<S: StateMachine> LegacyFollower<S> {
         })
     }
 
-    /// Applies the entries up to `base` and none above it, whatever is there: what a reader does that met a durable prefix. `None`
-    /// once the state stands at `base`.
+    /// Applies the entries up to `base` and none above it, whatever is there: what a reader does that met a durable prefix.
     ///
     /// # Errors
     /// As [`Self::round`], and a fault of kind `AppliedAbovePrefix` if the state holds entries above `base`: it is to be discarded,
@@ -128,7 +156,7 @@ impl<S: StateMachine> LegacyFollower<S> {
     ///
     /// # Cancel safety
     /// As [`Self::round`].
-    pub async fn catch_up_to_base(&mut self, base: Seq) -> Result<Option<LegacyGap>, LogError> {
+    pub async fn catch_up_to_base(&mut self, base: Seq) -> Result<BelowBase, LogError> {
         let applied = self.replica.applied();
         if applied > base {
             let key = self.log.keys().durable_prefix();
@@ -136,9 +164,13 @@ impl<S: StateMachine> LegacyFollower<S> {
             let found = format!("one that has applied legacy entry {applied}");
             return Err(ReplayFault::new(FaultKind::AppliedAbovePrefix, &key, expected, found).into());
         }
-        let hole = self.apply_through(base).await?;
+        let hole = match self.apply_through(base).await? {
+            Ended::OutOfOrder(disorder) => return Ok(BelowBase::OutOfOrder(disorder)),
+            Ended::Hole(last) => Some(last),
+            Ended::Through => None,
+        };
         let end = hole.or((self.replica.applied() < base).then_some(base));
-        self.note_gap(end).await
+        Ok(self.note_gap(end).await?.map_or(BelowBase::Reached, BelowBase::Gap))
     }
 
     /// The state at the base, from where the batches go on.
@@ -164,32 +196,36 @@ impl<S: StateMachine> LegacyFollower<S> {
         self.replica.pass_hole(self.log.keys(), gap.through)
     }
 
-    /// Applies what is there up to `through`, and stops before a hole: the last entry that is missing.
-    async fn apply_through(&mut self, through: Seq) -> Result<Option<Seq>, LogError> {
+    /// Applies what is there up to `through`, and stops before a hole.
+    async fn apply_through(&mut self, through: Seq) -> Result<Ended, LogError> {
         let mut scan = self.log.scan(self.replica.applied(), through, self.page_bytes);
         let mut page = scan.next_page().await?;
         while !page.is_empty() {
             // The request is on its way before the page is applied: the first branch is polled first.
-            let (next, hole) = tokio::join!(scan.next_page(), async { self.apply(&page) });
+            let (next, ended) = tokio::join!(scan.next_page(), async { self.apply(&page) });
             // What was wrong with this page comes before what happened to the next.
-            if let Some(hole) = hole? {
-                return Ok(Some(hole));
+            match ended? {
+                Ended::Through => page = next?,
+                ended => return Ok(ended),
             }
-            page = next?;
             tokio::task::yield_now().await;
         }
-        Ok(None)
+        Ok(Ended::Through)
     }
 
-    fn apply(&mut self, page: &[(Seq, Bytes)]) -> Result<Option<Seq>, ReplayFault> {
+    fn apply(&mut self, page: &[(Seq, Bytes)]) -> Result<Ended, ReplayFault> {
         let now = self.clock.now();
         for (seq, value) in page {
             if self.replica.applied().next().is_none_or(|next| next < *seq) {
-                return Ok(Some(Seq::new(seq.get() - 1)));
+                return Ok(Ended::Hole(Seq::new(seq.get() - 1)));
             }
-            self.replica.apply_record(self.log.keys(), *seq, value, now)?;
+            match self.replica.apply_next(self.log.keys(), *seq, value, now) {
+                Ok(_) => {}
+                Err(NotApplied::Disorder(disorder)) => return Ok(Ended::OutOfOrder(disorder)),
+                Err(NotApplied::Fault(fault)) => return Err(fault),
+            }
         }
-        Ok(None)
+        Ok(Ended::Through)
     }
 
     /// Remembers the hole that ends at `end`, and since when its first entry has been missing.

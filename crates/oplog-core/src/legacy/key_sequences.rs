@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use ha_types::{MonoTime, OpType};
+use ha_types::{MonoTime, OpType, Seq};
 
-use super::LegacyEntry;
+use super::{KeyDisorder, KeyStep, LegacyEntry};
 
 /// The last `key_sequence_id` of each key, forgotten an hour after the key was removed.
 ///
@@ -22,7 +22,9 @@ pub struct KeySequences {
 
 #[derive(Clone, Copy, Debug)]
 struct Last {
-    id: u64,
+    /// The first entry of the key that is remembered.
+    first: Seq,
+    step: KeyStep,
     /// When the key was removed, if that was the last thing that happened to it.
     removed: Option<MonoTime>,
 }
@@ -49,7 +51,7 @@ impl KeySequences {
     /// The last id of a key, `None` if none is remembered.
     #[must_use]
     pub fn last(&self, tenant: &str, key: &str) -> Option<u64> {
-        self.tenants.get(tenant)?.get(key).map(|last| last.id)
+        self.tenants.get(tenant)?.get(key).map(|last| last.step.id)
     }
 
     /// The id of the next operation on a key: above all that it had.
@@ -58,10 +60,12 @@ impl KeySequences {
         self.last(tenant, key).unwrap_or(self.forgotten).saturating_add(1)
     }
 
-    /// The last id of the entry's key, if the entry's own is not above it.
-    pub(super) fn not_below(&self, entry: &LegacyEntry) -> Option<u64> {
-        let id = entry.key_sequence_id?;
-        self.last(&entry.tenant, &entry.key).filter(|last| id <= *last)
+    /// The doubt about the entry, if its id is not above the last of its key.
+    pub(super) fn disorder(&self, entry: &LegacyEntry) -> Option<KeyDisorder> {
+        let at = KeyStep { seq: entry.seq, id: entry.key_sequence_id? };
+        let last = self.tenants.get(&entry.tenant)?.get(&entry.key).filter(|last| at.id <= last.step.id)?;
+        let (tenant, key) = (entry.tenant.clone(), entry.key.clone());
+        Some(KeyDisorder { tenant, key, first: last.first, before: last.step, at })
     }
 
     /// Remembers what happened to the entry's key. Only keys whose entries carry an id are counted.
@@ -70,8 +74,14 @@ impl KeySequences {
         match entry.key_sequence_id {
             Some(id) => {
                 let tenant = self.tenants.entry(entry.tenant.clone()).or_default();
-                let before = tenant.insert(entry.key.clone(), Last { id, removed });
-                self.keys += usize::from(before.is_none());
+                let step = KeyStep { seq: entry.seq, id };
+                match tenant.get_mut(&entry.key) {
+                    Some(last) => (last.step, last.removed) = (step, removed),
+                    None => {
+                        tenant.insert(entry.key.clone(), Last { first: entry.seq, step, removed });
+                        self.keys += 1;
+                    }
+                }
             }
             None => {
                 if let Some(last) = self.tenants.get_mut(&entry.tenant).and_then(|t| t.get_mut(&entry.key)) {
@@ -92,7 +102,7 @@ impl KeySequences {
             keys.retain(|_, last| {
                 let old = last.removed.is_some_and(|at| now.saturating_since(at) > Self::KEPT_AFTER_REMOVE);
                 if old {
-                    self.forgotten = self.forgotten.max(last.id);
+                    self.forgotten = self.forgotten.max(last.step.id);
                 }
                 !old
             });
@@ -104,13 +114,15 @@ impl KeySequences {
 
 #[cfg(test)]
 mod tests {
-    use ha_types::Seq;
-
     use super::*;
 
     fn entry(op: OpType, key: &str, id: Option<u64>) -> LegacyEntry {
+        entry_at(1, op, key, id)
+    }
+
+    fn entry_at(seq: u64, op: OpType, key: &str, id: Option<u64>) -> LegacyEntry {
         LegacyEntry {
-            seq: Seq::new(1),
+            seq: Seq::new(seq),
             timestamp_ms: 0,
             op_type: op.number(),
             tenant: "default".into(),
@@ -165,8 +177,25 @@ mod tests {
         counts.record(&entry(OpType::PutEnd, "k", None), at(2));
         counts.clean_up(at(9000));
         assert_eq!(counts.last("default", "k"), Some(1));
-        assert_eq!(counts.not_below(&entry(OpType::PutEnd, "k", Some(1))), Some(1));
-        assert_eq!(counts.not_below(&entry(OpType::PutEnd, "k", Some(2))), None);
-        assert_eq!(counts.not_below(&entry(OpType::PutEnd, "k", None)), None);
+        assert!(counts.disorder(&entry(OpType::PutEnd, "k", Some(1))).is_some());
+        assert_eq!(counts.disorder(&entry(OpType::PutEnd, "k", Some(2))), None);
+        assert_eq!(counts.disorder(&entry(OpType::PutEnd, "k", None)), None);
+    }
+
+    #[test]
+    fn a_disorder_names_the_first_entry_of_the_key_and_both_that_do_not_rise() {
+        let mut counts = KeySequences::default();
+        for (seq, key, id) in [(3, "k", Some(1)), (4, "other", Some(9)), (5, "k", None), (7, "k", Some(5))] {
+            counts.record(&entry_at(seq, OpType::PutEnd, key, id), at(0));
+        }
+        let disorder = counts.disorder(&entry_at(9, OpType::PutEnd, "k", Some(5))).unwrap();
+        let step = |seq, id| KeyStep { seq: Seq::new(seq), id };
+        assert_eq!((disorder.first, disorder.before, disorder.at), (Seq::new(3), step(7, 5), step(9, 5)));
+        // Forgotten is forgotten: what comes after begins a new count.
+        counts.record(&entry_at(8, OpType::Remove, "k", Some(6)), at(1));
+        counts.clean_up(at(9000));
+        counts.record(&entry_at(10, OpType::PutEnd, "k", Some(2)), at(9001));
+        let disorder = counts.disorder(&entry_at(11, OpType::PutEnd, "k", Some(1))).unwrap();
+        assert_eq!((disorder.first, disorder.before), (Seq::new(10), step(10, 2)));
     }
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use ha_types::{BatchId, Epoch, MonoTime, Seq};
 
-use super::{KeySequences, LegacyEntry};
+use super::{KeyDisorder, KeySequences, LegacyEntry};
 use crate::{FaultKind, LogKeys, Position, ReplayFault, Replica, RestoreError, StateMachine};
 
 /// A state machine with its place in the legacy log: always after a whole entry, or at the end of a hole that was accepted.
@@ -11,6 +11,20 @@ use crate::{FaultKind, LogKeys, Position, ReplayFault, Replica, RestoreError, St
 pub struct LegacyReplica<S> {
     machine: S,
     key_sequences: KeySequences,
+}
+
+/// Why an entry was not applied.
+pub(super) enum NotApplied {
+    /// The reading, or the log, is wrong about one key.
+    Disorder(KeyDisorder),
+    /// A fault.
+    Fault(ReplayFault),
+}
+
+impl From<ReplayFault> for NotApplied {
+    fn from(fault: ReplayFault) -> Self {
+        Self::Fault(fault)
+    }
 }
 
 impl<S: StateMachine> LegacyReplica<S> {
@@ -62,22 +76,35 @@ impl<S: StateMachine> LegacyReplica<S> {
         value: &Bytes,
         now: MonoTime,
     ) -> Result<LegacyEntry, ReplayFault> {
+        self.apply_next(keys, seq, value, now).map_err(|error| match error {
+            NotApplied::Disorder(disorder) => disorder.fault(keys),
+            NotApplied::Fault(fault) => fault,
+        })
+    }
+
+    /// As [`Self::apply_record`], and tells what a second reading may take back.
+    pub(super) fn apply_next(
+        &mut self,
+        keys: &LogKeys,
+        seq: Seq,
+        value: &Bytes,
+        now: MonoTime,
+    ) -> Result<LegacyEntry, NotApplied> {
         let key = keys.legacy_entry(seq);
         let fault = |kind, expected: String, found: String| ReplayFault::new(kind, &key, expected, found).at(seq);
         let applied = self.applied();
         if applied.next() != Some(seq) {
-            return Err(fault(FaultKind::LegacyGap, format!("the entry after {applied}"), format!("entry {seq}")));
+            let expected = format!("the entry after {applied}");
+            return Err(fault(FaultKind::LegacyGap, expected, format!("entry {seq}")).into());
         }
         let entry = LegacyEntry::decode_at(&key, seq, value).map_err(|e| ReplayFault::from(e).at(seq))?;
-        if let Some(last) = self.key_sequences.not_below(&entry) {
-            let expected = format!("key_sequence_id: above {last}, which an earlier entry of the same key has");
-            let found = format!("{}", entry.key_sequence_id.unwrap_or_default());
-            return Err(fault(FaultKind::LegacyKeySequence, expected, found));
+        if let Some(disorder) = self.key_sequences.disorder(&entry) {
+            return Err(NotApplied::Disorder(disorder));
         }
         if let Err(error) = self.machine.apply(entry.as_ref()) {
             let (op, tenant, object) = (entry.op_type, &entry.tenant, entry.key.escape_debug());
             let found = format!("op type {op} of tenant {tenant:?}, key \"{object}\": {error}");
-            return Err(fault(FaultKind::Apply, "an entry that can be applied".into(), found));
+            return Err(fault(FaultKind::Apply, "an entry that can be applied".into(), found).into());
         }
         self.check_stands_at(&key, seq)?;
         self.key_sequences.record(&entry, now);

@@ -5,7 +5,10 @@ mod driver;
 mod error;
 pub(crate) mod group;
 pub(crate) mod judge;
+mod look;
+mod queue;
 mod shared;
+mod status;
 mod waiter;
 
 use std::fmt;
@@ -16,19 +19,21 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use ha_types::Seq;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 
 use self::driver::Driver;
 use self::group::Limits;
 use self::shared::{Held, Shared};
-use self::waiter::Tell;
+use self::waiter::Waiter;
 use super::latest::parse_latest;
 use super::{LegacyEntry, LegacyLog, LegacyReplica, TailMiss};
+use crate::sync::{Runtime, timeout, watch};
+use crate::writer::notifier::Callback;
 use crate::{BatchStorage, FaultKind, LogError, NewEntry, Outcome, ReplayFault, StateMachine, WriterEnv};
 
 pub use config::LegacyWriterConfig;
 pub use error::{LegacyCommitError, LegacyStartError, LegacyStartFailed, LegacyTerminal};
-pub use shared::LegacyWriterStatus;
+pub use status::LegacyWriterStatus;
 
 /// Writes the legacy log, for the time in which readers were upgraded and the primary not yet (design §3.4).
 ///
@@ -70,8 +75,8 @@ impl LegacyWriter {
         };
         let (machine, key_sequences) = replica.into_parts();
         let last = machine.last_applied();
-        let shared = Arc::new(Shared::new(last, key_sequences, config, limits, env, log));
-        tokio::spawn(Driver::new(Arc::clone(&shared), latest).run());
+        let shared = Shared::new(last, key_sequences, config, limits, env, log);
+        Runtime::current().spawn(Driver::new(Arc::clone(&shared), latest).run());
         Ok((machine, Self { handle: Arc::new(Held(shared)) }))
     }
 
@@ -82,7 +87,7 @@ impl LegacyWriter {
     /// [`LegacyCommitError`]; no sequence was used.
     pub fn commit(&self, entry: NewEntry<'_>) -> Result<LegacyTicket, LegacyCommitError> {
         let (told, outcome) = oneshot::channel();
-        let seq = self.handle.0.commit(&entry, Tell::Ticket(told))?;
+        let seq = self.handle.0.commit(&entry, Waiter::Ticket(told))?;
         Ok(LegacyTicket { seq, outcome })
     }
 
@@ -95,7 +100,7 @@ impl LegacyWriter {
         entry: NewEntry<'_>,
         callback: impl FnOnce(Seq, Outcome) + Send + 'static,
     ) -> Result<Seq, LegacyCommitError> {
-        self.handle.0.commit(&entry, Tell::Callback(Box::new(callback)))
+        self.handle.0.commit(&entry, Waiter::Callback(Callback::new(callback)))
     }
 
     /// The durable entries after `since` that are still in memory, at most `limit` (RFC hot standby §3.1).
@@ -121,7 +126,7 @@ impl LegacyWriter {
         self.handle.0.refuse_more();
         let mut status = self.status();
         // The sender lives as long as this handle, so the wait fails by time only.
-        let _ = tokio::time::timeout(within, status.wait_for(|s| s.undecided == 0)).await;
+        let _ = timeout(within, status.wait_for(|s| s.undecided == 0)).await;
         self.status().borrow().undecided
     }
 

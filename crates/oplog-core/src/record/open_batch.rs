@@ -73,7 +73,8 @@ impl OpenBatch {
     ///
     /// # Errors
     /// [`EntryError`]; the batch is unchanged.
-    #[inline]
+    // In the writer this runs under its lock.
+    #[inline(always)]
     pub fn push(&mut self, entry: &NewEntry<'_>) -> Result<usize, EntryError> {
         check_sizes(entry)?;
         if self.count >= MAX_BATCH_ENTRIES {

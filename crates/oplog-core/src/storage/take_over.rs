@@ -6,7 +6,7 @@ use ha_types::Epoch;
 
 use super::BatchStorage;
 use crate::mooncake::{PREFIX_START, ProducerView};
-use crate::{DurablePrefix, FaultKind, LogError, ReplayFault};
+use crate::{DurablePrefix, FaultKind, LogError, LogKeys, ReplayFault};
 
 /// The operator's word that a log of Mooncake's may be taken over. There is no way back: Mooncake cannot read what we write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,12 +54,7 @@ impl BatchStorage {
 
     /// The next producer view: one above the one that is there.
     pub(crate) fn next_view(&self, old: &OldLog) -> Result<ProducerView, LogError> {
-        let Some(view) = &old.view else { return Ok(ProducerView::FIRST) };
-        let key = self.keys.producer_view();
-        let expected = "a decimal from 1 to 2^63 - 2, without sign or leading zeros";
-        let next = ProducerView::decode(view).ok().and_then(ProducerView::next);
-        let found = format_args!("\"{}\"", view.get(..32).unwrap_or(view).escape_ascii());
-        next.ok_or_else(|| ReplayFault::new(FaultKind::ForeignState, &key, expected, found).into())
+        next_view(&self.keys, old)
     }
 
     /// The take-over (design §3.4): if prefix and producer view are byte for byte what they were, and nobody of the old kind is
@@ -76,23 +71,42 @@ impl BatchStorage {
         new: &DurablePrefix,
         view: ProducerView,
     ) -> Result<TxnOutcome, KvError> {
-        let key = self.keys.durable_prefix();
-        let boundary = DurablePrefix::decode(&old.prefix).ok().filter(|old| old.epoch == Epoch::ZERO);
-        let follows = boundary.is_some_and(|old| old.same_boundary(new) && old.epoch.next() == Some(new.epoch));
-        if !(follows && new.check().is_ok()) {
-            let message = format!("({new}) is no take-over of \"{}\"", old.prefix.escape_ascii());
-            return Err(KvError::new(KvErrorKind::InvalidArgument, Effect::NotApplied, message).with_key(&key));
-        }
-        let as_read = |key: Bytes, value: &Option<Bytes>| match value {
-            Some(value) => Compare::ValueEquals { key, value: value.clone() },
-            None => Compare::KeyAbsent { key },
-        };
-        let compares = vec![
-            Compare::ValueEquals { key: key.clone(), value: old.prefix.clone() },
-            as_read(self.keys.producer_view(), &old.view),
-            as_read(self.keys.old_master_view(), &old.election),
-        ];
-        let puts = vec![KvPair::new(key, new.encode()), KvPair::new(self.keys.producer_view(), view.encode())];
-        self.kv.txn(&Txn { compares, puts, deletes: Vec::new() }).await
+        self.kv.txn(&take_over_txn(&self.keys, old, new, view)?).await
     }
+}
+
+pub(crate) fn next_view(keys: &LogKeys, old: &OldLog) -> Result<ProducerView, LogError> {
+    let Some(view) = &old.view else { return Ok(ProducerView::FIRST) };
+    let key = keys.producer_view();
+    let expected = "a decimal from 1 to 2^63 - 2, without sign or leading zeros";
+    let next = ProducerView::decode(view).ok().and_then(ProducerView::next);
+    let found = format_args!("\"{}\"", view.get(..32).unwrap_or(view).escape_ascii());
+    next.ok_or_else(|| ReplayFault::new(FaultKind::ForeignState, &key, expected, found).into())
+}
+
+/// The transaction of the take-over of `old`, or `InvalidArgument` if `new` is no take-over of it.
+pub(crate) fn take_over_txn(
+    keys: &LogKeys,
+    old: &OldLog,
+    new: &DurablePrefix,
+    view: ProducerView,
+) -> Result<Txn, KvError> {
+    let key = keys.durable_prefix();
+    let boundary = DurablePrefix::decode(&old.prefix).ok().filter(|old| old.epoch == Epoch::ZERO);
+    let follows = boundary.is_some_and(|old| old.same_boundary(new) && old.epoch.next() == Some(new.epoch));
+    if !(follows && new.check().is_ok()) {
+        let message = format!("({new}) is no take-over of \"{}\"", old.prefix.escape_ascii());
+        return Err(KvError::new(KvErrorKind::InvalidArgument, Effect::NotApplied, message).with_key(&key));
+    }
+    let as_read = |key: Bytes, value: &Option<Bytes>| match value {
+        Some(value) => Compare::ValueEquals { key, value: value.clone() },
+        None => Compare::KeyAbsent { key },
+    };
+    let compares = vec![
+        Compare::ValueEquals { key: key.clone(), value: old.prefix.clone() },
+        as_read(keys.producer_view(), &old.view),
+        as_read(keys.old_master_view(), &old.election),
+    ];
+    let puts = vec![KvPair::new(key, new.encode()), KvPair::new(keys.producer_view(), view.encode())];
+    Ok(Txn { compares, puts, deletes: Vec::new() })
 }

@@ -3,18 +3,22 @@
 
 use std::future::Future;
 use std::pin::{Pin, pin};
-use std::sync::PoisonError;
+use std::sync::{PoisonError, TryLockError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 pub(crate) use shuttle::future::yield_now;
+pub(crate) use shuttle::sync::MutexGuard;
 pub(crate) use shuttle::sync::atomic::AtomicU64;
-pub(crate) use shuttle::thread::{Thread, current as current_thread, park};
+pub(crate) use shuttle::thread::{Thread, current as current_thread, park, yield_now as yield_thread};
 
 /// Lets another task run, if the schedule says so.
 fn switch() {
     shuttle::thread::sleep(Duration::ZERO);
 }
+
+/// Nothing to wait for: others run at the looks around it.
+pub(crate) fn spin_loop() {}
 
 /// A lock that no panic poisons, as `parking_lot` has it.
 #[derive(Debug, Default)]
@@ -25,8 +29,16 @@ impl<T> Mutex<T> {
         Self(shuttle::sync::Mutex::new(value))
     }
 
-    pub(crate) fn lock(&self) -> shuttle::sync::MutexGuard<'_, T> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        match self.0.try_lock() {
+            Ok(guard) => Some(guard),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 }
 

@@ -79,8 +79,14 @@ impl Admission {
 
     /// Gives slots back and passes them on.
     pub(super) fn release(&mut self, slots: Slots, wake: &mut Vec<Waker>) {
-        self.used -= slots;
+        self.give_back(slots);
         self.grant(wake);
+    }
+
+    /// Gives slots back. [`Self::set_open`] passes them on: what gave them back may have opened admission for one class too, and
+    /// nobody of the other may pass it meanwhile.
+    pub(super) fn give_back(&mut self, slots: Slots) {
+        self.used -= slots;
     }
 
     /// Opens or closes for a passing reason (bytes), for all and for bulk; those in line stay.

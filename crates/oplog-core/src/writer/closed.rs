@@ -13,7 +13,7 @@ pub enum Closed {
     Ended,
     /// The store failed the batch in flight so, the last time; [`KvErrorKind::class`] says who cures it. It opens by itself.
     Store(KvErrorKind),
-    /// The durable prefix is not as this writer left it, and is being read again.
+    /// The durable prefix, or another key that a legacy transaction compares, is not as this writer left it, and is being read again.
     Prefix,
     /// The writer is being drained; it does not open again.
     Draining,

@@ -102,7 +102,8 @@ impl Core {
 
     /// Who is to be woken now that the lock is gone.
     pub(super) fn take_wakers(&mut self) -> Vec<Waker> {
-        std::mem::take(&mut self.wake)
+        // Mostly nobody, and then nothing is written either.
+        if self.wake.is_empty() { Vec::new() } else { std::mem::take(&mut self.wake) }
     }
 
     // ---- admission (RFC batch record §7)
@@ -300,7 +301,7 @@ impl Core {
             reason: self.closed_because(),
             terminal: self.terminal.clone(),
             durable: self.durable,
-            unanswered_since: flight.and_then(Flight::unanswered_since),
+            unanswered_since: flight.and_then(|flight| flight.trouble().unanswered_since()),
         }
     }
 

@@ -4,18 +4,19 @@
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Poll, Waker};
+use std::task::Poll;
 use std::time::Duration;
 
 use ha_types::{Entropy, MonoTime};
 
-use super::WriterStatus;
 use super::core::Sealed;
 use super::flight::{Action, Moment, Then};
+use super::patience::{Patience, Waited};
 use super::seal_delay::SealDelay;
-use super::shared::{Shared, wake_all};
+use super::shared::Shared;
+use super::to_wake::ToWake;
 use crate::record::{BatchCompressor, BatchRef, Inflated};
-use crate::sync::{sleep, timeout};
+use crate::sync::{sleep, timeout, yield_now};
 use crate::{BatchStorage, Epoch, LogError, Outcome, Terminal};
 
 /// How long a stop waits for the answer of a transaction that is on its way: a truth worth a moment.
@@ -63,14 +64,14 @@ impl Driver {
 
     /// Runs until the writer has ended.
     pub(super) async fn run(mut self) {
-        let mut to_wake = Vec::new();
+        let mut to_wake = ToWake::default();
         let fate = loop {
             let now = self.shared.now();
             let unix_ms = self.shared.clock.unix_ms();
             let (departure, admitted) = self.shared.with_core_waking_later(|core| core.depart(unix_ms, now));
-            to_wake.extend(admitted);
+            to_wake.0.extend(admitted);
             let Some(departure) = departure else {
-                wake_all(std::mem::take(&mut to_wake));
+                to_wake.wake();
                 if self.shared.with_core(|core| core.terminal().is_some()) {
                     break Outcome::Never;
                 }
@@ -90,7 +91,7 @@ impl Driver {
                 None => continue,
             }
         };
-        wake_all(to_wake);
+        to_wake.wake();
         self.guard.end(fate);
     }
 
@@ -110,7 +111,7 @@ impl Driver {
     }
 
     /// Carries one batch to its end: `None` if the writer goes on, else what became of it.
-    async fn fly(&mut self, sealed: &mut Sealed, to_wake: &mut Vec<Waker>) -> Option<Outcome> {
+    async fn fly(&mut self, sealed: &mut Sealed, to_wake: &mut ToWake) -> Option<Outcome> {
         let mut action = self.shared.with_core(|core| core.take_off(sealed));
         loop {
             action = match action {
@@ -137,7 +138,7 @@ impl Driver {
         }
     }
 
-    async fn append(&mut self, sealed: &Sealed, to_wake: &mut Vec<Waker>) -> Action {
+    async fn append(&mut self, sealed: &Sealed, to_wake: &mut ToWake) -> Action {
         let storage = self.storage.clone();
         let request = storage.append(&sealed.expected, &sealed.new, sealed.record.clone());
         let began = self.shared.now();
@@ -153,7 +154,7 @@ impl Driver {
         }
     }
 
-    async fn read_prefix(&mut self, to_wake: &mut Vec<Waker>) -> Action {
+    async fn read_prefix(&mut self, to_wake: &mut ToWake) -> Action {
         let storage = self.storage.clone();
         let began = self.shared.now();
         match self.ask(storage.read_prefix(), began, false, to_wake).await {
@@ -165,7 +166,7 @@ impl Driver {
         }
     }
 
-    async fn read_batch(&mut self, sealed: &Sealed, to_wake: &mut Vec<Waker>) -> Action {
+    async fn read_batch(&mut self, sealed: &Sealed, to_wake: &mut ToWake) -> Action {
         let storage = self.storage.clone();
         let began = self.shared.now();
         let request = storage.read_batch(sealed.new.batch_id);
@@ -199,53 +200,51 @@ impl Driver {
     }
 
     /// Awaits the answer of a request sent now; `sent` says whether it is a transaction. Whoever is to be woken is woken once the
-    /// request is on its way.
+    /// request is on its way: other tasks had a turn to take it to the store.
     async fn ask<T>(
         &mut self,
         request: impl Future<Output = T>,
         began: MonoTime,
         sent: bool,
-        to_wake: &mut Vec<Waker>,
+        to_wake: &mut ToWake,
     ) -> Result<T, Broken> {
         let mut request = pin!(request);
         let first = poll_fn(|cx| Poll::Ready(request.as_mut().poll(cx))).await;
-        wake_all(std::mem::take(to_wake));
+        if first.is_pending() && !to_wake.0.is_empty() {
+            // Polled once, a request is in the hands of its connection's task. Producers woken now would fill the queue before that
+            // task runs, while the store has nothing to do.
+            yield_now().await;
+        }
+        to_wake.wake();
         if let Poll::Ready(answer) = first {
             return Ok(answer);
         }
-        let notice_at = began.saturating_add(Duration::from_millis(WriterStatus::NOTICED_AFTER_MS));
         let answer_by = self.shared.with_core(|core| core.answer_by(began));
-        let mut unnoticed = sent;
+        let mut patience = Patience::new(began, sent, answer_by);
         while !self.stopping {
-            let next = [unnoticed.then_some(notice_at), answer_by].into_iter().flatten().min();
-            let left = next.map_or(Duration::MAX, |next| next.saturating_since(self.shared.now()));
             tokio::select! {
                 biased;
-                answer = &mut request => return Ok(answer),
-                () = self.shared.stop.notified() => self.stopping = true,
-                () = sleep(left), if next.is_some() => {
-                    let now = self.shared.now();
-                    if answer_by.is_some_and(|by| now >= by) {
-                        return Err(Broken::OutOfBudget);
-                    }
-                    if unnoticed && now >= notice_at {
-                        unnoticed = false;
+                waited = patience.wait(request.as_mut(), &*self.shared.clock) => match waited {
+                    Waited::Answer(answer) => return Ok(answer),
+                    Waited::OutOfBudget => return Err(Broken::OutOfBudget),
+                    Waited::Noticed => {
                         self.shared.with_core(|core| core.not_answered_yet(began));
                         self.shared.publish();
                     }
-                }
+                },
+                () = self.shared.stop.notified() => self.stopping = true,
             }
         }
         timeout(STOP_GRACE, request).await.map_err(|_| Broken::Stopped)
     }
 
     /// The batch in flight is durable.
-    async fn durable(&mut self, to_wake: &mut Vec<Waker>) {
+    async fn durable(&mut self, to_wake: &mut ToWake) {
         let now = self.shared.now();
         let finished = self.shared.with_core(|core| core.finish(now));
-        let before = to_wake.len();
-        self.shared.tickets.advance(finished.through, to_wake);
-        let waited = to_wake.len() - before;
+        let before = to_wake.0.len();
+        self.shared.tickets.advance(finished.through, &mut to_wake.0);
+        let waited = to_wake.0.len() - before;
         self.shared.notify(finished.callbacks, Outcome::Durable);
         self.shared.publish();
         self.shared.progress.notify_waiters();
@@ -253,7 +252,7 @@ impl Driver {
         let committed = self.shared.with_core(|core| core.committed_if_more_may_join());
         let rule = self.seal_delay;
         if let Some(gathering) = committed.and_then(|count| rule.after(finished.took, waited, count, now)) {
-            wake_all(std::mem::take(to_wake));
+            to_wake.wake();
             gathering.wait(&self.shared).await;
         }
     }
@@ -289,37 +288,4 @@ impl Drop for EndGuard {
 }
 
 #[cfg(test)]
-mod tests {
-    use ha_types::{BatchId, ManualClock, SeededEntropy, Seq};
-
-    use super::super::class::Class;
-    use super::super::reservation::Reservation;
-    use super::super::shared::Handle;
-    use super::super::tests::kit::{ENTRY, claimed};
-    use super::*;
-    use crate::WriterConfig;
-
-    #[tokio::test]
-    async fn v5_a_writer_ends_whose_last_commit_and_last_handle_woke_it_as_one() {
-        let log = claimed().await;
-        let clock = Arc::new(ManualClock::new());
-        let shared = Shared::new(&log, WriterConfig::default(), clock);
-        let entropy = Arc::new(SeededEntropy::new(1));
-        let driver = Driver::new(
-            Arc::clone(&shared),
-            log.storage.clone(),
-            entropy,
-            SealDelay::new(Duration::ZERO),
-            BatchCompressor::off(),
-        );
-        // An idle driver has looked; both events come before it waits, and it has woken for them.
-        assert!(shared.with_core(|core| core.depart(0, MonoTime::ZERO)).is_none());
-        let handle = Arc::new(Handle(Arc::clone(&shared)));
-        shared.with_core(|core| core.reserve(Class::Waiter, 1)).expect("a slot");
-        drop(Reservation::of_slot(handle, Class::Waiter).commit(ENTRY).expect("a commit"));
-        shared.work.notified().await;
-        tokio::time::timeout(Duration::from_secs(10), driver.run()).await.expect("the driver ends");
-        let prefix = log.storage.require_prefix().await.expect("a prefix");
-        assert_eq!((prefix.batch_id, prefix.last_seq), (BatchId::new(1), Seq::new(1)), "after it wrote the entry");
-    }
-}
+mod tests;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use ha_kv::{ErrorClass, KvError, KvErrorKind, TxnOutcome};
 use ha_types::{Backoff, Entropy, Epoch, MonoTime};
 
+use super::trouble::{OutOfBudget, Trouble, is_damage};
 use super::{Closed, WriterConfig};
 use crate::outcome::{AppendVerdict, judge_append, judge_stored_batch};
 use crate::{DurablePrefix, LogError, Outcome, Terminal};
@@ -68,11 +69,7 @@ pub(super) struct Flight {
     pub(super) new: DurablePrefix,
     entries: usize,
     backoff: Backoff,
-    budget: Option<Duration>,
-    /// Time without an answer to a transaction so far.
-    spent: Duration,
-    /// Set while the time since then is without an answer.
-    counting_from: Option<MonoTime>,
+    trouble: Trouble,
     /// An attempt may have been applied, or may yet be.
     unknown: bool,
     appends: u64,
@@ -80,13 +77,6 @@ pub(super) struct Flight {
     doubted: bool,
     fenced_by: Option<DurablePrefix>,
     batch_reads: u32,
-    unanswered_since: Option<MonoTime>,
-    /// The first failure, in words: the cause.
-    cause: Option<String>,
-    /// The last one, if it says something else.
-    lately: Option<String>,
-    /// The last failure, for programs.
-    closed: Option<Closed>,
 }
 
 impl Flight {
@@ -96,42 +86,18 @@ impl Flight {
             new,
             entries,
             backoff: Backoff::new(config.oplog_retry_min, config.oplog_retry_max),
-            budget: config.oplog_retry_budget,
-            spent: Duration::ZERO,
-            counting_from: None,
+            trouble: Trouble::new(config.oplog_retry_budget),
             unknown: false,
             appends: 0,
             doubted: false,
             fenced_by: None,
             batch_reads: 0,
-            unanswered_since: None,
-            cause: None,
-            lately: None,
-            closed: None,
         }
     }
 
-    /// Why the batch is not durable yet: the first cause, and the last one beside it. `None` before the first failure.
-    pub(super) fn failure(&self) -> Option<String> {
-        let cause = self.cause.as_ref()?;
-        Some(self.lately.as_ref().map_or_else(|| cause.clone(), |lately| format!("{cause}; lately: {lately}")))
-    }
-
-    /// The last failure, for programs. `None` before the first.
-    pub(super) fn closed(&self) -> Option<Closed> {
-        self.closed
-    }
-
-    fn failed(&mut self, closed: Closed, why: String) {
-        self.closed = Some(closed);
-        match &self.cause {
-            None => self.cause = Some(why),
-            Some(cause) => self.lately = (why != *cause).then_some(why),
-        }
-    }
-
-    pub(super) fn unanswered_since(&self) -> Option<MonoTime> {
-        self.unanswered_since
+    /// What went wrong so far, and for how long.
+    pub(super) fn trouble(&self) -> &Trouble {
+        &self.trouble
     }
 
     pub(super) fn maybe_applied(&self) -> bool {
@@ -146,14 +112,9 @@ impl Flight {
         self.appends.saturating_sub(1)
     }
 
-    /// By when the store must have answered a request sent at `now`, or the budget is used up.
-    pub(super) fn answer_by(&self, now: MonoTime) -> Option<MonoTime> {
-        Some(now.saturating_add(self.budget?.saturating_sub(self.spent)))
-    }
-
-    /// A transaction sent at `began` has no answer yet: until one comes, it may have been applied.
+    /// A transaction sent at `began` has no answer yet.
     pub(super) fn not_answered_yet(&mut self, began: MonoTime) {
-        self.unanswered_since.get_or_insert(began);
+        self.trouble.not_answered_yet(began);
     }
 
     /// A transaction was answered, or its outcome is unknown.
@@ -162,38 +123,21 @@ impl Flight {
         match answer {
             Ok(TxnOutcome::Committed) => Action::Committed,
             Ok(TxnOutcome::CompareFailed) => {
-                self.answered();
-                self.failed(
-                    Closed::Prefix,
-                    "the durable prefix is not the one this writer left; reading it again".into(),
-                );
-                Action::ReadPrefix
-            }
-            Err(e) if e.is_unknown() && e.class() == ErrorClass::Operator => {
-                // The store said so itself, so it is not silent; and yet it may have applied what it complains about.
-                self.unknown = true;
-                self.answered();
-                self.failed(Closed::Store(e.kind), e.to_string());
+                let why = "the durable prefix is not the one this writer left; reading it again";
+                self.trouble.on_failed_compare(why);
                 Action::ReadPrefix
             }
             Err(e) if e.is_unknown() => {
                 self.unknown = true;
-                self.unanswered_since.get_or_insert(at.began);
-                self.failed(Closed::Store(e.kind), e.to_string());
-                self.unanswered(at).unwrap_or(Action::ReadPrefix)
+                let within = self.trouble.on_unknown(e, at.began, at.now);
+                self.if_within(within).unwrap_or(Action::ReadPrefix)
             }
             Err(e) => self.on_refusal(e, at),
         }
     }
 
     fn on_refusal(&mut self, e: &KvError, at: Moment<'_>) -> Action {
-        self.failed(Closed::Store(e.kind), e.to_string());
-        if matches!(e.kind, KvErrorKind::Unavailable | KvErrorKind::Timeout) {
-            // Not applied, and not said by the store either: it neither starts nor ends the time without an answer.
-            self.counting_from = None;
-        } else {
-            self.answered();
-        }
+        self.trouble.on_refusal(e);
         match (e.kind, e.class()) {
             (KvErrorKind::TooLarge, _) if !self.unknown && self.entries > 1 => Action::Cut,
             (_, ErrorClass::Permanent) => Action::End(permanent(e), self.fate()),
@@ -226,7 +170,7 @@ impl Flight {
     fn fenced(&mut self, found: Option<&DurablePrefix>, batch: Option<Outcome>) -> Action {
         let found = *found.expect("the rule that fences needs a prefix");
         self.fenced_by = Some(found);
-        self.failed(Closed::Prefix, Terminal::Fenced { found }.to_string());
+        self.trouble.failed(Closed::Prefix, Terminal::Fenced { found }.to_string());
         batch.map_or(Action::ReadBatch, |batch| Action::End(Terminal::Fenced { found }, batch))
     }
 
@@ -240,7 +184,7 @@ impl Flight {
             return Action::End(Terminal::Corrupt { reason }, self.fate());
         }
         self.doubted = true;
-        self.failed(Closed::Prefix, reason);
+        self.trouble.failed(Closed::Prefix, reason);
         self.pause(at, Then::ReadPrefix)
     }
 
@@ -264,24 +208,19 @@ impl Flight {
     }
 
     fn on_failed_read(&mut self, e: &KvError, at: Moment<'_>, then: Then) -> Action {
-        self.failed(Closed::Store(e.kind), e.to_string());
+        let within = self.trouble.on_failed_read(e, at.began, at.now);
         match e.class() {
             ErrorClass::Permanent => Action::End(permanent(e), self.fate()),
-            ErrorClass::Operator => {
-                self.counting_from = None;
-                self.pause(at, then)
+            ErrorClass::Operator | ErrorClass::Transient => {
+                self.if_within(within).unwrap_or_else(|| self.pause(at, then))
             }
-            ErrorClass::Transient => self.unanswered(at).unwrap_or_else(|| self.pause(at, then)),
         }
     }
 
     /// The pause is over.
     pub(super) fn on_pause_over(&mut self, then: Then, now: MonoTime) -> Action {
-        if let Some(from) = self.counting_from {
-            self.spent += now.saturating_since(from);
-            self.counting_from = Some(now);
-        }
-        self.over_budget().unwrap_or_else(|| then.into())
+        let within = self.trouble.on_pause_over(now);
+        self.if_within(within).unwrap_or_else(|| then.into())
     }
 
     /// The budget ran out, or the writer is stopped, while `sent` (a transaction) was or was not without its answer.
@@ -298,20 +237,9 @@ impl Flight {
         if self.unknown { Outcome::Unknown } else { Outcome::Never }
     }
 
-    fn answered(&mut self) {
-        self.unanswered_since = None;
-        self.counting_from = None;
-    }
-
-    fn unanswered(&mut self, at: Moment<'_>) -> Option<Action> {
-        self.spent += at.now.saturating_since(self.counting_from.unwrap_or(at.began).max(at.began));
-        self.counting_from = Some(at.now);
-        self.over_budget()
-    }
-
-    fn over_budget(&self) -> Option<Action> {
-        let over = self.budget.is_some_and(|budget| self.spent >= budget);
-        over.then(|| Action::End(Terminal::RetryBudget, self.fate()))
+    /// `None` to go on, or the end.
+    fn if_within(&self, budget: Result<(), OutOfBudget>) -> Option<Action> {
+        budget.err().map(|OutOfBudget| Action::End(Terminal::RetryBudget, self.fate()))
     }
 
     fn pause(&mut self, at: Moment<'_>, then: Then) -> Action {
@@ -322,8 +250,5 @@ impl Flight {
 /// The end that an error means which no retry cures.
 fn permanent(e: &KvError) -> Terminal {
     let reason = e.to_string();
-    match e.kind {
-        KvErrorKind::Corrupt | KvErrorKind::WrongStore => Terminal::Corrupt { reason },
-        _ => Terminal::Rejected { reason },
-    }
+    if is_damage(e) { Terminal::Corrupt { reason } } else { Terminal::Rejected { reason } }
 }

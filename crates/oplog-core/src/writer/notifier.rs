@@ -13,10 +13,10 @@ use crate::Outcome;
 use crate::sync::{Mutex, Runtime};
 
 /// What a caller wants to be told.
-pub(super) struct Callback(Box<dyn FnOnce(Seq, Outcome) + Send>);
+pub(crate) struct Callback(Box<dyn FnOnce(Seq, Outcome) + Send>);
 
 impl Callback {
-    pub(super) fn new(callback: impl FnOnce(Seq, Outcome) + Send + 'static) -> Self {
+    pub(crate) fn new(callback: impl FnOnce(Seq, Outcome) + Send + 'static) -> Self {
         Self(Box::new(callback))
     }
 }
@@ -29,15 +29,15 @@ impl fmt::Debug for Callback {
 
 /// The callbacks of one batch, with what became of it.
 #[derive(Debug)]
-pub(super) struct Notice {
-    pub(super) callbacks: Vec<(Seq, Callback)>,
-    pub(super) outcome: Outcome,
+pub(crate) struct Notice {
+    pub(crate) callbacks: Vec<(Seq, Callback)>,
+    pub(crate) outcome: Outcome,
     /// When the outcome was known.
-    pub(super) since: MonoTime,
+    pub(crate) since: MonoTime,
 }
 
 /// What is told after the callbacks of one notice have run.
-pub(super) trait AfterNotice: Send + Sync + 'static {
+pub(crate) trait AfterNotice: Send + Sync + 'static {
     /// What time it is, as those who are told count it.
     fn now(&self) -> MonoTime;
 
@@ -47,7 +47,7 @@ pub(super) trait AfterNotice: Send + Sync + 'static {
 
 /// The line of notices. At most one thread works on it.
 #[derive(Debug)]
-pub(super) struct Notifier {
+pub(crate) struct Notifier {
     runtime: Runtime,
     line: Mutex<Line>,
 }
@@ -59,12 +59,12 @@ struct Line {
 }
 
 impl Notifier {
-    pub(super) fn new(runtime: Runtime) -> Self {
+    pub(crate) fn new(runtime: Runtime) -> Self {
         Self { runtime, line: Mutex::default() }
     }
 
     /// Puts `notice` at the end of the line and sees to it that somebody works on it.
-    pub(super) fn push(self: &Arc<Self>, notice: Notice, after: &Weak<dyn AfterNotice>) {
+    pub(crate) fn push(self: &Arc<Self>, notice: Notice, after: &Weak<dyn AfterNotice>) {
         if notice.callbacks.is_empty() {
             return;
         }
@@ -110,7 +110,7 @@ impl Drop for Worker {
 }
 
 /// Runs all callbacks of `notice` in order and says how many panicked.
-pub(super) fn run_notice(notice: Notice) -> usize {
+pub(crate) fn run_notice(notice: Notice) -> usize {
     let mut panicked = 0;
     for (seq, callback) in notice.callbacks {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| (callback.0)(seq, notice.outcome))) {

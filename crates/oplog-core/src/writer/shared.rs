@@ -6,6 +6,7 @@ use std::task::Waker;
 
 use ha_types::{Clock, MonoTime};
 
+use super::contended::lock;
 use super::core::{Core, Ended};
 use super::notifier::{AfterNotice, Callback, Notice, Notifier};
 use super::tickets::Tickets;
@@ -59,7 +60,7 @@ impl Shared {
     /// Runs `f` under the lock; the caller wakes.
     #[inline]
     pub(super) fn with_core_waking_later<T>(&self, f: impl FnOnce(&mut Core) -> T) -> (T, Vec<Waker>) {
-        let mut core = self.core.lock();
+        let mut core = lock(&self.core);
         let result = f(&mut core);
         (result, core.take_wakers())
     }
@@ -75,7 +76,7 @@ impl Shared {
     /// Shows the status as it is now.
     pub(super) fn publish(&self) {
         let _in_order = self.publishing.lock();
-        let status = self.core.lock().status();
+        let status = lock(&self.core).status();
         self.status.send_if_modified(|shown| {
             let changed = *shown != status;
             if changed {

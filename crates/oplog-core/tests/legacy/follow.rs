@@ -6,7 +6,10 @@ use std::time::Duration;
 use ha_kv::faulty::{Fault, FaultyKv, OpKind};
 use ha_kv::{Kv, KvErrorKind, MemoryKv};
 use ha_types::{BatchId, Clock, Seq};
-use oplog_core::legacy::{KeySequences, LegacyFollower, LegacyLog, LegacyProgress, LegacyReplica, LegacyRound};
+use oplog_core::legacy::{
+    BelowBase, KeyDisorder, KeyReading, KeySequences, KeyStep, LegacyFollower, LegacyLog, LegacyProgress,
+    LegacyReplica, LegacyRound,
+};
 use oplog_core::{DurablePrefix, FaultKind, LogError};
 
 use crate::support::{Journal, entry, fault, fill, follower, keys, log, put, seq};
@@ -159,13 +162,60 @@ async fn a_key_sequence_that_does_not_rise_stops_the_reader() {
     assert_eq!(round(&mut follower).await, following(3, 3, None));
     for id in [4, 3, 0] {
         put_counted(&kv, &keys, 4, 1, Some(id)).await;
-        let back = fault(follower.round().await.unwrap_err());
+        let LegacyRound::OutOfOrder(progress, disorder) = round(&mut follower).await else { panic!("out of order") };
+        assert_eq!((progress.entries, progress.applied), (0, seq(3)));
+        assert_eq!((disorder.first, disorder.before, disorder.at), (seq(1), step(3, 4), step(4, id)));
+        let back = disorder.fault(&keys);
         assert_eq!((back.kind, back.seq), (FaultKind::LegacyKeySequence, Some(seq(4))));
-        assert!(back.expected.contains("above 4") && back.found == id.to_string(), "{back}");
+        assert_eq!(back.key.as_bytes(), &keys.legacy_entry(seq(4))[..]);
+        assert!(back.expected.contains("above 4") && back.expected.contains("entry 3 has it"), "{back}");
+        assert_eq!(back.found, format!("{id} in entry 4"));
+        let BelowBase::OutOfOrder(below) = follower.catch_up_to_base(seq(4)).await.unwrap() else {
+            panic!("and below a base")
+        };
+        assert_eq!(below, disorder);
         assert_eq!(follower.replica().machine().seqs(), [1, 2, 3]);
     }
     put_counted(&kv, &keys, 4, 1, Some(5)).await;
     assert_eq!(round(&mut follower).await, following(1, 4, None));
+}
+
+fn step(n: u64, id: u64) -> KeyStep {
+    KeyStep { seq: seq(n), id }
+}
+
+/// The second reading: this key alone, from its first entry to the one in doubt, page by page.
+#[tokio::test]
+async fn a_key_is_read_again_from_its_first_entry_to_the_one_in_doubt() {
+    let (kv, keys) = (Arc::new(MemoryKv::new()), keys("c"));
+    let counted = async |n, key: &str, id| {
+        let mut counted = entry(n);
+        (counted.key, counted.key_sequence_id) = (key.into(), id);
+        put(&*kv, &keys, &counted).await;
+    };
+    // What comes before the key's first entry, and after the one in doubt, is not looked at, nor is another key's order.
+    let all = [(1, "k", Some(90)), (2, "k", Some(1)), (3, "x", Some(7)), (4, "k", None), (5, "x", Some(6))];
+    for (n, key, id) in all.into_iter().chain([(6, "k", Some(2)), (7, "k", Some(3)), (8, "k", Some(3))]) {
+        counted(n, key, id).await;
+    }
+    let (log, text) = (log(&kv, &keys), String::from);
+    let doubt =
+        KeyDisorder { tenant: text("default"), key: text("k"), first: seq(2), before: step(6, 9), at: step(7, 3) };
+    for page_bytes in [1, 1 << 20] {
+        let read = async || log.read_key(&doubt, page_bytes).await.unwrap();
+        assert_eq!(read().await, KeyReading::InOrder);
+        counted(6, "k", Some(5)).await;
+        let KeyReading::OutOfOrder(again) = read().await else { panic!("5, then 3") };
+        assert_eq!(again, KeyDisorder { before: step(6, 5), ..doubt.clone() });
+        kv.put(&keys.legacy_entry(seq(5)), "{}".into()).await.unwrap();
+        let KeyReading::Undecodable(broken) = read().await else { panic!("no entry") };
+        assert_eq!((broken.kind, broken.seq), (FaultKind::LegacyUndecodable, Some(seq(5))));
+        counted(5, "x", Some(6)).await;
+        counted(6, "k", Some(2)).await;
+        kv.delete(&keys.legacy_entry(seq(7))).await.unwrap();
+        assert_eq!(read().await, KeyReading::Absent);
+        counted(7, "k", Some(3)).await;
+    }
 }
 
 #[tokio::test]
@@ -175,7 +225,7 @@ async fn a_removed_key_may_begin_anew_an_hour_after_its_removal_was_applied() {
     let (mut follower, clock) = follower(log(&kv, &keys));
     round(&mut follower).await;
     put_counted(&kv, &keys, 2, 1, Some(1)).await;
-    assert_eq!(fault(follower.round().await.unwrap_err()).kind, FaultKind::LegacyKeySequence);
+    assert!(matches!(round(&mut follower).await, LegacyRound::OutOfOrder(..)));
     clock.advance(KeySequences::KEPT_AFTER_REMOVE * 2);
     let mut other = entry(2);
     (other.key, other.key_sequence_id) = ("other".into(), Some(1));
@@ -215,7 +265,7 @@ async fn legacy_compatibility_a_standby_behind_latest_replays_legacy_entries_fir
     let prefix = cut_over_by_hand(&kv, &keys, 6).await;
     assert_eq!(round(&mut follower).await, LegacyRound::CutOver(prefix));
     assert_eq!(follower.replica().applied(), seq(3), "nothing is applied before the base is known");
-    assert_eq!(follower.catch_up_to_base(seq(6)).await.unwrap(), None);
+    assert_eq!(follower.catch_up_to_base(seq(6)).await.unwrap(), BelowBase::Reached);
     assert_eq!(
         follower.replica().machine().seqs(),
         [1, 2, 3, 4, 5, 6],
@@ -237,8 +287,8 @@ async fn a_state_above_the_base_is_refused_and_one_below_waits_for_what_is_missi
 
     kv.delete(&keys.legacy_entry(seq(5))).await.unwrap();
     let (mut behind, _) = follower(log(&kv, &keys));
-    let gap = behind.catch_up_to_base(seq(5)).await.unwrap().unwrap();
+    let BelowBase::Gap(gap) = behind.catch_up_to_base(seq(5)).await.unwrap() else { panic!("a gap") };
     assert_eq!((gap.missing, gap.through), (seq(5), seq(5)), "nothing above the base is looked at");
     put(&*kv, &keys, &entry(5)).await;
-    assert_eq!(behind.catch_up_to_base(seq(5)).await.unwrap(), None);
+    assert_eq!(behind.catch_up_to_base(seq(5)).await.unwrap(), BelowBase::Reached);
 }

@@ -8,3 +8,4 @@ mod stores;
 mod support;
 mod writer;
 mod writer_races;
+mod writer_trouble;

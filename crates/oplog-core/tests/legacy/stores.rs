@@ -6,8 +6,8 @@ use std::time::Duration;
 use ha_kv::{MemoryKv, SqliteKv, SqliteOptions, TxnKv};
 use ha_types::{LeaderGuard, MonoTime, SystemClock, SystemEntropy};
 use oplog_core::legacy::{
-    CutoverCheck, CutoverPlan, LegacyFollower, LegacyLog, LegacyReplica, LegacyRound, LegacyTerminal, LegacyWriter,
-    LegacyWriterConfig, base_of,
+    BelowBase, CutoverCheck, CutoverPlan, LegacyFollower, LegacyLog, LegacyReplica, LegacyRound, LegacyTerminal,
+    LegacyWriter, LegacyWriterConfig, base_of,
 };
 use oplog_core::{
     BatchStorage, NewEntry, OpenOptions, OrderedWriter, Outcome, WriterConfig, WriterEnv, catch_up, claim_and_verify,
@@ -71,7 +71,7 @@ async fn walk(kv: Arc<dyn TxnKv>) {
 
     let LegacyRound::CutOver(prefix) = standby.round().await.unwrap() else { panic!("a prefix") };
     let base = base_of(&storage, &prefix).await.unwrap();
-    assert_eq!((base, standby.catch_up_to_base(base).await.unwrap()), (seq(700), None));
+    assert_eq!((base, standby.catch_up_to_base(base).await.unwrap()), (seq(700), BelowBase::Reached));
     let mut replica = standby.into_batch_replica(base).unwrap();
     catch_up(&storage, &mut replica, &prefix, 1 << 20).await.unwrap();
     let expected: Vec<_> = (1..=720).map(|n| (n, format!("p{n}"))).collect();

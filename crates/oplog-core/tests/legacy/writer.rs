@@ -98,28 +98,44 @@ async fn entries_are_written_byte_for_byte_and_count_by_key() {
     assert!(!stored.windows(15).any(|w| w == b"key_sequence_id"), "as the original writes");
 }
 
+/// Each bound in turn is the one that is met first: operations, our bytes, the store's bytes. No key is twice in a transaction.
 #[tokio::test(start_paused = true)]
 async fn w12_a_group_never_has_more_operations_or_bytes_than_the_store_takes() {
-    let (kv, keys) = (Arc::new(MemoryKv::new()), keys("c"));
-    let (client, storage) = open(&kv, &keys).await;
-    client.declare(Some(Capabilities { max_txn_ops: 128, ..kv.capabilities() }));
-    let sizes = Arc::new(Mutex::new(Vec::new()));
-    let seen = Arc::clone(&sizes);
-    client.on_txn(move |txn| seen.lock().push((txn.compares.len(), txn.puts.len(), txn.bytes())));
-    let config = LegacyWriterConfig { max_txn_bytes: 16 << 10, ..LegacyWriterConfig::default() };
-    let writer = start_with(&storage, config).await.unwrap();
-    client.script(OpKind::Txn, Fault::Delay(Duration::from_millis(5)));
-    let large = "x".repeat(1000);
-    let mut tickets: Vec<_> = (0..300).map(|_| writer.commit(new("p")).unwrap()).collect();
-    tickets.extend((0..50).map(|_| writer.commit(new(&large)).unwrap()));
-    for ticket in tickets {
-        assert_eq!(ticket.await, Outcome::Durable);
+    for (ops, ours, theirs) in
+        [(128, 1 << 20, 1 << 20), (1024, 16 << 10, 1 << 20), (1024, 1 << 20, 16 << 10), (4, 1 << 20, 1 << 20)]
+    {
+        let (kv, keys) = (Arc::new(MemoryKv::new()), keys("c"));
+        let (client, storage) = open(&kv, &keys).await;
+        client.declare(Some(Capabilities { max_txn_ops: ops, max_txn_bytes: theirs, ..kv.capabilities() }));
+        let txns = Arc::new(Mutex::new(Vec::<Txn>::new()));
+        let seen = Arc::clone(&txns);
+        client.on_txn(move |txn| seen.lock().push(txn.clone()));
+        let config = LegacyWriterConfig { max_txn_bytes: ours, ..LegacyWriterConfig::default() };
+        let writer = start_with(&storage, config).await.unwrap();
+        client.script(OpKind::Txn, Fault::Delay(Duration::from_millis(5)));
+        let large = "x".repeat(1000);
+        let mut tickets: Vec<_> = (0..300).map(|_| writer.commit(new("p")).unwrap()).collect();
+        tickets.extend((0..50).map(|_| writer.commit(new(&large)).unwrap()));
+        for ticket in tickets {
+            assert_eq!(ticket.await, Outcome::Durable);
+        }
+        let txns = txns.lock().clone();
+        let bytes = ours.min(theirs);
+        for txn in &txns {
+            assert!(
+                txn.compares.len().max(txn.puts.len()) <= ops && txn.bytes() <= bytes,
+                "{ops} {ours} {theirs}: {txn:?}"
+            );
+            let puts: std::collections::BTreeSet<_> = txn.puts.iter().map(|put| &put.key).collect();
+            let compares: std::collections::BTreeSet<_> = txn.compares.iter().map(Compare::key).collect();
+            assert_eq!((puts.len(), compares.len()), (txn.puts.len(), txn.compares.len()), "a key twice");
+        }
+        // The fullest is full: none was refused and cut before it was small enough.
+        let fullest = txns.iter().map(|txn| (txn.compares.len(), txn.bytes())).max().unwrap();
+        assert!(fullest.0 == ops || fullest.1 + 300 > bytes, "{ops} {ours} {theirs}: {fullest:?}");
+        assert_eq!(latest(&kv, &keys).await, Some(350));
+        assert_eq!(fold(&kv, &keys).await.entries.len(), 350);
     }
-    let sizes = sizes.lock().clone();
-    assert!(sizes.iter().all(|(compares, puts, bytes)| *compares <= 128 && *puts <= 127 && *bytes <= 16 << 10));
-    assert!(sizes.len() < 60 && sizes.iter().any(|(_, puts, _)| *puts > 20), "it does form groups: {sizes:?}");
-    assert_eq!(latest(&kv, &keys).await, Some(350));
-    assert_eq!(fold(&kv, &keys).await.entries.len(), 350);
 }
 
 #[tokio::test(start_paused = true)]
@@ -188,6 +204,35 @@ async fn callbacks_come_once_in_order_and_one_that_panics_or_blocks_holds_up_no_
     open_gate.send(()).unwrap();
     let seen = ledger.wait_for(48).await;
     assert_eq!(seen, (3..=50).map(|n| (n, Outcome::Durable)).collect::<Vec<_>>());
+}
+
+/// A callback that blocks owes the ones behind it: they are bounded, and room is made again when they have run.
+#[tokio::test(start_paused = true)]
+async fn callbacks_that_are_owed_are_bounded() {
+    let (kv, keys) = (Arc::new(MemoryKv::new()), keys("c"));
+    let (_, storage) = open(&kv, &keys).await;
+    let config = LegacyWriterConfig { max_waiting_entries: 1, ..LegacyWriterConfig::default() };
+    let writer = start_with(&storage, config).await.unwrap();
+    let ledger = Ledger::default();
+    let (open_gate, gate) = std::sync::mpsc::sync_channel::<()>(1);
+    let gate = Mutex::new(gate);
+    let durable = async |last| writer.status().wait_for(|s| s.durable == seq(last)).await.map(drop).unwrap();
+    writer.commit_with(new("p1"), move |_, _| gate.lock().recv().unwrap()).unwrap();
+    durable(1).await;
+    for n in 2..=64 {
+        ledger.commit(&writer, "owed").unwrap();
+        durable(n).await;
+    }
+    assert_eq!(ledger.commit(&writer, "too many").unwrap_err(), LegacyCommitError::QueueFull);
+    assert!(matches!(writer.commit(new("a ticket")), Err(LegacyCommitError::QueueFull)));
+    open_gate.send(()).unwrap();
+    assert_eq!(ledger.wait_for(63).await.len(), 63);
+    let made = async {
+        while writer.commit(new("a ticket")).is_err() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(3600), made).await.expect("room is made again");
 }
 
 #[tokio::test(start_paused = true)]
@@ -404,5 +449,38 @@ fn l6_callbacks_owed_when_the_runtime_ends_come_in_order_whether_or_not_the_writ
             let called = told.recv_timeout(Duration::from_secs(60));
             assert_eq!(called, Ok((n, Outcome::Durable)), "they are called, handle or not");
         }
+    }
+}
+
+/// The same with a group on its way: what became of it is told after what was owed before, and before what only waited.
+#[test]
+fn l6_callbacks_of_a_group_on_its_way_when_the_runtime_ends_come_after_those_that_were_owed() {
+    let (tell, told) = std::sync::mpsc::sync_channel(8);
+    let (open_gate, gate) = std::sync::mpsc::sync_channel::<()>(1);
+    let gate = Mutex::new(gate);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let _writer = runtime.block_on(async {
+        let (kv, keys) = (Arc::new(MemoryKv::new()), keys("c"));
+        let (client, storage) = open(&kv, &keys).await;
+        let writer = start(&storage).await;
+        let commit = || {
+            let tell = tell.clone();
+            writer.commit_with(new("later"), move |seq, outcome| tell.send((seq.get(), outcome)).unwrap()).unwrap()
+        };
+        writer.commit_with(new("p1"), move |_, _| gate.lock().recv().unwrap()).unwrap();
+        commit();
+        writer.status().wait_for(|s| s.durable == seq(2)).await.unwrap();
+        let sent = client.calls(OpKind::Txn);
+        client.script(OpKind::Txn, Fault::HoldRequest);
+        commit();
+        client.reached(OpKind::Txn, sent + 1).await;
+        commit();
+        writer
+    });
+    runtime.shutdown_background();
+    assert_eq!(told.try_recv().ok(), None, "the first one still runs");
+    open_gate.send(()).unwrap();
+    for expected in [(2, Outcome::Durable), (3, Outcome::Unknown), (4, Outcome::Never)] {
+        assert_eq!(told.recv_timeout(Duration::from_secs(60)), Ok(expected));
     }
 }

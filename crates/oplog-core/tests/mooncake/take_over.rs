@@ -8,12 +8,13 @@ use ha_kv::faulty::{Fault, FaultyKv, OpKind, RuntimeClock, Situation};
 use ha_kv::{Kv, KvErrorKind, MemoryKv, TxnOutcome};
 use ha_types::{BatchId, Clock, MonoTime, SeededEntropy, Seq};
 use oplog_core::mooncake::encode;
+use oplog_core::test_kit::MooncakePrimary;
 use oplog_core::{
-    BatchStorage, CaughtUp, ClaimError, ClaimFailed, DurablePrefix, FaultKind, LogError, Replica, TakeOver,
-    TakeOverRefused, catch_up, claim_and_verify,
+    BatchStorage, CaughtUp, ClaimError, ClaimFailed, DurablePrefix, FaultKind, LogError, NewEntry, OrderedWriter,
+    Outcome, Replica, TakeOver, TakeOverRefused, WriterConfig, WriterEnv, catch_up, claim_and_verify,
 };
 
-use crate::kit::{Original, log_of};
+use crate::kit::log_of;
 use crate::support::{Guard, Hand, Journal, keys, open};
 
 const WATCHED: TakeOver = TakeOver { old_primary_stopped: false };
@@ -43,7 +44,7 @@ async fn view(store: &MemoryKv) -> Option<Bytes> {
     value(store, keys().producer_view()).await
 }
 
-async fn assert_untouched(store: &MemoryKv, original: &Original) {
+async fn assert_untouched(store: &MemoryKv, original: &MooncakePrimary) {
     assert_eq!(value(store, keys().durable_prefix()).await, original.prefix);
     assert_eq!(view(store).await, Some(original.view.to_string().into()));
 }
@@ -56,14 +57,14 @@ fn refusal(failed: ClaimFailed<Journal>) -> TakeOverRefused {
 }
 
 /// The take-over is whole: one claim, one step of the view, the state is the log, and the old writer is out.
-async fn assert_taken(store: &MemoryKv, claimed: &CaughtUp<Journal>, original: &mut Original) {
+async fn assert_taken(store: &MemoryKv, claimed: &CaughtUp<Journal>, original: &mut MooncakePrimary) {
     assert_eq!((claimed.claim().epoch.get(), claimed.claim().from_mooncake), (1, true));
     claimed.machine().assert_is_fold_of(&original.written);
     let line = claimed.prefix().encode();
     assert!(line.starts_with("schema_version=1 epoch=1 "), "no JSON any more: {line}");
     assert_eq!(value(store, keys().durable_prefix()).await, Some(line.into()));
     assert_eq!(view(store).await, Some((original.view + 1).to_string().into()));
-    assert_eq!(original.try_append(&[b"too late"]).await, TxnOutcome::CompareFailed);
+    assert_eq!(original.append(&[b"too late"]).await.unwrap(), TxnOutcome::CompareFailed);
 }
 
 #[tokio::test(start_paused = true)]
@@ -188,7 +189,7 @@ async fn a_primary_of_mooncakes_that_writes_is_left_alone() {
             original.view = 8;
             store.put(&keys().producer_view(), "8".into()).await.unwrap();
         } else {
-            original.append(&[b"alive"]).await;
+            assert_eq!(original.append(&[b"alive"]).await.unwrap(), TxnOutcome::Committed);
         }
         let refused = refusal(*claiming.await.unwrap().unwrap_err());
         let key = if moved_view { "/oplog/c1/producer_view" } else { "/oplog/c1/durable_prefix" };
@@ -209,7 +210,8 @@ async fn w4_what_mooncakes_primary_commits_before_the_take_over_is_in_the_state(
         client.script(OpKind::Txn, Fault::HoldRequest);
         let claiming = tokio::spawn(async move { claim(&storage, &Guard::new(), 1).await });
         client.reached(OpKind::Txn, 2).await;
-        original.append(&[b"in between", b"and another"]).await;
+        let more = original.append(&[b"in between", b"and another"]).await;
+        assert_eq!(more.unwrap(), TxnOutcome::Committed);
         client.release();
         let claimed = claiming.await.unwrap().unwrap();
         assert_eq!(client.calls(OpKind::Txn), 3, "the probe, one too late, one that was not");
@@ -217,14 +219,57 @@ async fn w4_what_mooncakes_primary_commits_before_the_take_over_is_in_the_state(
     }
 }
 
+/// Row W3: the old primary is paused between seal and transaction; we take the log over, catch up and serve; it resumes. Our batch has
+/// the very id and sequences of the one that it holds.
 #[tokio::test(start_paused = true)]
-async fn w3_a_transaction_of_mooncakes_primary_held_over_the_take_over_is_refused() {
-    let (store, mut original) = log_of(3).await;
-    let (txn, _) = original.next(&[b"held"]);
-    let (_, storage) = client(&store, STOPPED).await;
-    let claimed = claim(&storage, &Guard::new(), 1).await.unwrap();
-    assert_eq!(ha_kv::TxnKv::txn(&*store, &txn).await.unwrap(), TxnOutcome::CompareFailed);
-    assert_taken(&store, &claimed, &mut original).await;
+async fn w3_a_primary_of_mooncakes_paused_between_seal_and_transaction_is_out_once_we_serve() {
+    for written_before in [false, true] {
+        let (store, mut original) = log_of(3).await;
+        let link = FaultyKv::new(store.clone(), 9);
+        original.store = link.clone();
+        link.script(OpKind::Txn, Fault::HoldRequest);
+        let paused = tokio::spawn(async move {
+            let told = original.append(&[b"held", b"held too"]).await.unwrap();
+            (original, told)
+        });
+        link.reached(OpKind::Txn, 1).await;
+
+        let (_, storage) = client(&store, STOPPED).await;
+        let (machine, log) = claim(&storage, &Guard::new(), 1).await.unwrap().into_parts();
+        assert_eq!(machine.entries.len(), 6, "caught up");
+        let env = WriterEnv { clock: Arc::new(RuntimeClock::new()), entropy: Arc::new(SeededEntropy::new(2)) };
+        let writer = OrderedWriter::start(log, WriterConfig::default(), env).unwrap();
+        let write = async |payload: &'static [u8]| {
+            let entry = NewEntry { op_type: 1, tenant: "default", key: b"key", payload };
+            let ticket = writer.ready().await.unwrap().commit(entry).unwrap();
+            (ticket.seq(), ticket.await)
+        };
+        let mut ours: Vec<&'static [u8]> = Vec::new();
+        if written_before {
+            assert_eq!(write(b"ours").await, (Seq::new(7), Outcome::Durable));
+            ours.push(b"ours");
+        }
+        let before = value(&store, keys().batch(BatchId::new(4))).await;
+        assert_eq!(before.is_some(), written_before);
+
+        link.release();
+        let (mut original, told) = paused.await.unwrap();
+        assert_eq!(told, TxnOutcome::CompareFailed, "refused");
+        for _ in 0..3 {
+            assert_eq!(original.append(&[b"again"]).await.unwrap(), TxnOutcome::CompareFailed, "for good");
+        }
+        assert_eq!(value(&store, keys().batch(BatchId::new(4))).await, before, "nothing of it is there");
+
+        let next = Seq::new(7 + u64::from(written_before));
+        assert_eq!(write(b"the next").await, (next, Outcome::Durable), "the new one's next write succeeds");
+        ours.push(b"the next");
+        assert_eq!(original.append(&[b"and again"]).await.unwrap(), TxnOutcome::CompareFailed);
+        let mut follower = Replica::empty(Journal::default());
+        let prefix = storage.require_prefix().await.unwrap();
+        catch_up(&storage, &mut follower, &prefix, 1 << 20).await.unwrap();
+        let written: Vec<_> = original.written.iter().cloned().chain(ours.iter().map(|p| p.to_vec())).collect();
+        follower.machine().assert_is_fold_of(&written);
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -295,7 +340,7 @@ async fn an_abandoned_take_over_may_land_and_the_next_claim_is_an_ordinary_one()
     assert!(matches!(failed.error, ClaimError::NotLeader), "{}", failed.error);
     client.land_held().await;
     assert_eq!(view(&store).await, Some("8".into()));
-    assert_eq!(original.try_append(&[b"too late"]).await, TxnOutcome::CompareFailed);
+    assert_eq!(original.append(&[b"too late"]).await.unwrap(), TxnOutcome::CompareFailed);
     let claimed = claim(&open(store).await, &Guard::new(), 2).await.unwrap();
     assert_eq!((claimed.claim().epoch.get(), claimed.claim().from_mooncake), (2, false));
     claimed.machine().assert_is_fold_of(&original.written);

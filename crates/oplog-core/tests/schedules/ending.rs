@@ -160,7 +160,7 @@ fn v5_an_entry_whose_last_handle_goes_with_its_commit_is_written_and_the_driver_
             let other = thread::spawn(move || drop(slot));
             drop(hand);
             other.join().expect("a task");
-            assert_eq!(world.close(), []);
+            assert_eq!(world.close(), Vec::<u8>::new());
             return;
         }
         let first = toss();

@@ -6,6 +6,8 @@ mod admission;
 mod callbacks;
 mod ending;
 mod explore;
+#[cfg(feature = "legacy")]
+mod legacy;
 mod producers;
 mod store;
 mod tickets;

@@ -33,7 +33,7 @@ impl LeaderGuard for Always {
 
 /// A machine that knows how far it is.
 #[derive(Debug, Default)]
-struct Count(u64);
+pub(crate) struct Count(u64);
 
 impl StateMachine for Count {
     fn last_applied(&self) -> Seq {
@@ -87,8 +87,7 @@ impl World {
     pub(crate) fn start(config: WriterConfig) -> (Self, Hand) {
         let store = Store::new();
         let limit = config.oplog_batch_max_entries as u64;
-        let entropy = Arc::new(SeededEntropy::new(7));
-        let clock = Arc::new(Stepping::default());
+        let WriterEnv { clock, entropy } = env();
         let claimed = block_on(async {
             let options = OpenOptions { accept_lost_writes: true, ..OpenOptions::default() };
             let storage = BatchStorage::open(store.clone(), keys(), options).await.expect("the log opens");
@@ -174,6 +173,11 @@ impl Hand {
     }
 }
 
+/// Time that passes when somebody looks, and jitter.
+pub(crate) fn env() -> WriterEnv {
+    WriterEnv { clock: Arc::new(Stepping::default()), entropy: Arc::new(SeededEntropy::new(7)) }
+}
+
 /// An entry that carries `payload`.
 pub(crate) fn entry(payload: &[u8]) -> NewEntry<'_> {
     NewEntry { op_type: 1, tenant: "t", key: b"k", payload }
@@ -201,7 +205,7 @@ async fn watch_to_the_end(mut status: watch::Receiver<WriterStatus>) -> WriterSt
     shown
 }
 
-fn keys() -> LogKeys {
+pub(crate) fn keys() -> LogKeys {
     LogKeys::of(&ClusterId::new("c1").expect("a cluster id"))
 }
 

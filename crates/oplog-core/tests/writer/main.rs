@@ -15,6 +15,7 @@ mod flush;
 mod metrics;
 mod retry;
 mod seal_delay;
+mod sending;
 mod sqlite;
 mod start;
 mod states;

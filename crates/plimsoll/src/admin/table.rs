@@ -89,7 +89,7 @@ fn writer(f: &Figures) -> [Figure; 19] {
     ]
 }
 
-fn standby(f: &Figures) -> [Figure; 20] {
+fn standby(f: &Figures) -> [Figure; 21] {
     let s = f.standby.clone().unwrap_or_default();
     let follows = matches!(f.role.role, Role::Standby | Role::Promoting);
     let lag = |lag: u64| if follows { lag } else { 0 };
@@ -129,6 +129,11 @@ fn standby(f: &Figures) -> [Figure; 20] {
             s.legacy.skipped,
         ),
         counter("standby_legacy_restarts", "States thrown away at the cutover in this life", s.legacy.restarts),
+        counter(
+            "standby_legacy_roll_backs",
+            "States rolled back and replayed for a damaged reading of the legacy log in this life",
+            s.legacy.roll_backs,
+        ),
         gauge(
             "standby_legacy_entry_above_base",
             "The alarm: whether a legacy entry lies above the base",

@@ -3,6 +3,7 @@
 use clap::{Args, Parser, Subcommand};
 
 use super::audit::AuditArgs;
+use super::bucket::BucketCommand;
 use super::client_args::{ClientArgs, KeyArgs};
 use super::cutover::CutoverArgs;
 use super::logging::LogFormat;
@@ -52,6 +53,9 @@ Examples:
     plimsoll step-down
     plimsoll oplog inspect --store sqlite:///tmp/plimsoll.db
 
+  Look at the buckets of an SSD that no process has open:
+    plimsoll bucket ls /mnt/ssd0/buckets
+
 Exit codes:
   0 done   1 refused or failed   2 wrong usage or configuration   3 no leader reached, nothing done
   4 outcome unknown   5 no such object or segment   6 some of several keys failed   130 second signal";
@@ -91,6 +95,9 @@ pub(super) enum Command {
     /// Look at the log in its store, audit it, cut over to batch records
     #[command(subcommand)]
     Oplog(OplogCommand),
+    /// Look at a bucket directory: what is in it, what is wrong, what would become of it
+    #[command(subcommand, after_help = super::bucket::HELP)]
+    Bucket(BucketCommand),
     /// Ask the leader to hand over to a standby
     StepDown(ClientArgs),
     /// Print what each endpoint is and knows

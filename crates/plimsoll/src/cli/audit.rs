@@ -4,10 +4,10 @@ mod json;
 mod text;
 
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
 use oplog_core::LogKeys;
 use oplog_core::audit::{AuditOptions, AuditReport, audit};
 
+use super::bar::bar;
 use super::exit::Exit;
 use crate::log_args::LogArgs;
 
@@ -66,7 +66,7 @@ async fn read(args: &AuditArgs) -> anyhow::Result<(LogKeys, AuditReport)> {
     let storage = args.log.open_for_reading("oplog audit").await?;
     let options =
         AuditOptions { max_faults: args.max_faults, accept_holes: args.accept_holes, ..AuditOptions::default() };
-    let bar = bar(args.json);
+    let bar = bar("auditing {wide_bar} {human_pos}/{human_len} keys {per_sec} {eta} {msg}", args.json);
     let report = audit(&storage, &options, &mut |progress| {
         bar.set_length(progress.expected_keys);
         bar.set_position(progress.keys);
@@ -82,13 +82,4 @@ async fn read(args: &AuditArgs) -> anyhow::Result<(LogKeys, AuditReport)> {
         anyhow::bail!("there is no log below {below}; name the cluster and the root that its nodes use");
     }
     Ok((storage.keys().clone(), report))
-}
-
-/// A bar where there is a terminal and no program reads the output.
-fn bar(hidden: bool) -> ProgressBar {
-    let bar = if hidden { ProgressBar::hidden() } else { ProgressBar::no_length() };
-    match ProgressStyle::with_template("auditing {wide_bar} {human_pos}/{human_len} keys {per_sec} {eta} {msg}") {
-        Ok(style) => bar.with_style(style),
-        Err(_) => bar,
-    }
 }

@@ -7,23 +7,22 @@ mod report;
 use std::sync::Arc;
 
 use clap::Args;
-use ha_types::{Clock, ClusterId, Entropy, Seq, SystemClock, SystemEntropy};
+use ha_types::{Seq, SystemClock, SystemEntropy};
 use master::MasterState;
 use oplog_core::legacy::{CutoverCheck, CutoverError, CutoverOptions, CutoverPlan, LegacyLog, base_of};
-use oplog_core::{BatchStorage, DurablePrefix, FirstPrefix, LogKeys, OpenOptions, WriterEnv};
+use oplog_core::{BatchStorage, DurablePrefix, FirstPrefix, WriterEnv};
 
 use self::facts::Facts;
 use self::progress::{Progress, Watched};
 use self::report::{Outcome, Report};
 use super::exit::Exit;
-use crate::store::{self, IfAbsent};
-use crate::store_url::StoreUrl;
+use crate::log_args::{LogArgs, WriteArgs};
 
 /// Said below `--help`.
 pub(super) const HELP: &str = "\
-The legacy per-entry log ends at its base: what `latest` says, or --last-seq. The cutover replays all
-entries up to there, then creates the first durable prefix at the base, once and for all. From then on
-the log goes on in batch records, and no entry above the base counts. It deletes nothing.
+The legacy per-entry log ends at its base: what `latest` says, or --last-seq. The cutover replays
+all entries up to there, then creates the first durable prefix at the base, once and for all. From
+then on the log goes on in batch records, and no entry above the base counts. It deletes nothing.
 
 In this order (docs/runbooks/upgrade-from-legacy.md has it with what is printed):
   1. Run every reader with --legacy:   plimsoll serve --legacy ...
@@ -32,14 +31,16 @@ In this order (docs/runbooks/upgrade-from-legacy.md has it with what is printed)
   4. Cut over:                         plimsoll oplog cutover --store URL --cluster ID
   5. A node takes the lead by itself, in batch records. There is no way back from step 4.
 
-It refuses while the old primary's election key is there or `latest` moves within 5 seconds, unless
---old-primary-stopped; entries that are missing, unless --accept-holes; a log whose start is gone.
-Of two at once one wins, and the other prints the winner's base. Run again, it prints what is there.
+It refuses while the old primary's election key is there or `latest` moves within 5 seconds,
+unless --old-primary-stopped; entries that are missing, unless --accept-holes; a log whose start is
+gone; a store that promises or takes less than `serve` asks for. Of two at once one wins, and the
+other prints the winner's base. Run again, it prints what is there.
 
 Examples:
   plimsoll oplog cutover --check --store etcd://127.0.0.1:2379 --cluster prod
   plimsoll oplog cutover --store etcd://127.0.0.1:2379 --cluster prod
   plimsoll oplog cutover --last-seq 41870 --store ... --cluster prod    # latest leads what is there
+  plimsoll oplog cutover --oplog-batch-max-bytes 524288 --store ...     # as the nodes have it
 
 Exit codes:
   0 cut over, by this command or before it; with --check: it would be
@@ -48,15 +49,10 @@ Exit codes:
 /// What to cut over, and what the operator says.
 #[derive(Debug, Args)]
 pub(super) struct CutoverArgs {
-    /// The store: sqlite:///PATH or etcd://HOST:PORT[,...]
-    #[arg(long, value_name = "URL", env = "PLIMSOLL_STORE")]
-    store: StoreUrl,
-    /// Cluster id
-    #[arg(long, env = "PLIMSOLL_CLUSTER", default_value = "default")]
-    cluster: ClusterId,
-    /// Root of the log's keys
-    #[arg(long, env = "PLIMSOLL_OPLOG_ROOT", default_value = LogKeys::DEFAULT_ROOT)]
-    oplog_root: String,
+    #[command(flatten)]
+    log: LogArgs,
+    #[command(flatten)]
+    write: WriteArgs,
     /// Only look, and print what would happen; changes nothing
     #[arg(long)]
     check: bool,
@@ -69,9 +65,6 @@ pub(super) struct CutoverArgs {
     /// The old primary was stopped, whatever its election key or `latest` look like
     #[arg(long)]
     old_primary_stopped: bool,
-    /// Take a store that may lose acknowledged writes
-    #[arg(long)]
-    accept_lost_writes: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -103,20 +96,8 @@ pub(super) async fn run(args: CutoverArgs) -> Exit {
 }
 
 async fn open(args: &CutoverArgs) -> anyhow::Result<Work> {
-    if args.store == StoreUrl::Memory {
-        anyhow::bail!("a memory: store is inside its own process; name sqlite:///PATH or etcd://HOST:PORT");
-    }
-    let keys = LogKeys::new(&args.oplog_root, &args.cluster)?;
-    let (clock, entropy): (Arc<dyn Clock>, Arc<dyn Entropy>) = (Arc::new(SystemClock::new()), Arc::new(SystemEntropy));
-    let holder = "oplog cutover";
-    let store = store::open(&args.store, IfAbsent::Refuse, holder, Arc::clone(&clock), Arc::clone(&entropy)).await?;
-    let storage = match args.check {
-        true => BatchStorage::open_for_reading(store.txn, keys),
-        false => {
-            let options = OpenOptions { accept_lost_writes: args.accept_lost_writes, ..OpenOptions::default() };
-            BatchStorage::open(store.txn, keys, options).await?
-        }
-    };
+    // A look asks the store for all that the cutover asks for, or it would promise what is refused then.
+    let storage = args.log.open_for_writing("oplog cutover", &args.write).await?;
     let options = CutoverOptions {
         old_primary_stopped: args.old_primary_stopped,
         accept_holes: args.accept_holes,
@@ -124,7 +105,8 @@ async fn open(args: &CutoverArgs) -> anyhow::Result<Work> {
         ..CutoverOptions::default()
     };
     let log = LegacyLog::beside(&storage);
-    Ok(Work { storage, log, options, env: WriterEnv { clock, entropy }, progress: Progress::new(args.json) })
+    let env = WriterEnv { clock: Arc::new(SystemClock::new()), entropy: Arc::new(SystemEntropy) };
+    Ok(Work { storage, log, options, env, progress: Progress::new(args.json, !args.old_primary_stopped) })
 }
 
 impl Work {

@@ -5,11 +5,13 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use leadership::LeaderAddress;
 use oplog_core::{TakeOver, WriterConfig};
 use standby::LegacyConfig;
 
 use super::error::ConfigError;
 use super::layers::Layers;
+use super::settings::BATCH_MAX_BYTES_RANGE;
 use super::{Config, LeadershipSettings, Secret, StandbySettings, TlsFiles};
 use crate::store_url::StoreUrl;
 
@@ -104,7 +106,11 @@ impl Layers {
         let budget = self.number("oplog_retry_budget_ms", 0, 86_400_000)?;
         let writer = WriterConfig {
             oplog_batch_max_entries: self.count("oplog_batch_max_entries", 1, 65_536)?,
-            oplog_batch_max_bytes: self.count("oplog_batch_max_bytes", 1024, 64 << 20)?,
+            oplog_batch_max_bytes: self.count(
+                "oplog_batch_max_bytes",
+                *BATCH_MAX_BYTES_RANGE.start(),
+                *BATCH_MAX_BYTES_RANGE.end(),
+            )?,
             oplog_batch_compression: self.required("oplog_batch_compression", "give off or zstd")?,
             oplog_batch_compress_min_bytes: self.count("oplog_batch_compress_min_bytes", 0, 64 << 20)?,
             oplog_waiting_max_bytes: self.count("oplog_waiting_max_bytes", 1024, 4 << 30)?,
@@ -165,12 +171,11 @@ impl Layers {
 
     fn advertise(&self) -> Result<Option<String>, ConfigError> {
         let Some(text) = self.parsed::<String>("advertise")? else { return Ok(None) };
-        let port = text.rsplit_once(':').filter(|(host, _)| !host.is_empty() && !host.contains('/'));
-        match port.and_then(|(_, p)| p.parse::<u16>().ok()) {
-            Some(port) if port != 0 => Ok(Some(text)),
-            _ => {
-                Err(ConfigError::new(format!("advertise is {text:?}, not HOST:PORT; write for example 10.0.0.1:7400")))
-            }
+        match LeaderAddress::decode(text.as_bytes()) {
+            Ok(_) => Ok(Some(text)),
+            Err(error) => Err(ConfigError::new(format!(
+                "advertise is {text:?}, not HOST:PORT ({error}); write for example 10.0.0.1:7400"
+            ))),
         }
     }
 

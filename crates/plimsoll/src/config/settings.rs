@@ -1,5 +1,7 @@
 //! Owns the table of settings: the only list of keys, environment variables, flags and defaults.
 
+use std::ops::RangeInclusive;
+
 /// One setting. Its flag is its key with `-` for `_` and `.`, its environment variable is `PLIMSOLL_` and the key in capitals
 /// with `_` for `.`.
 #[derive(Debug)]
@@ -13,6 +15,11 @@ pub(crate) struct Setting {
     /// What it is, in one line.
     pub(crate) help: &'static str,
 }
+
+/// The default of `oplog_batch_max_bytes`, which commands beside `serve` take too.
+pub(crate) const BATCH_MAX_BYTES: &str = "1048576";
+/// What `oplog_batch_max_bytes` may be.
+pub(crate) const BATCH_MAX_BYTES_RANGE: RangeInclusive<u64> = 1024..=64 << 20;
 
 const fn setting(key: &'static str, default: Option<&'static str>, help: &'static str) -> Setting {
     Setting { key, default, secret: false, help }
@@ -41,7 +48,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     setting("oplog.legacy_gap_wait_ms", Some("3000"), "how long a missing legacy entry is waited for"),
     setting("oplog.legacy_accept_lost_entries", Some("false"), "go on behind legacy entries that stayed away"),
     setting("oplog_batch_max_entries", Some("1024"), "most entries waiting for the next batch"),
-    setting("oplog_batch_max_bytes", Some("1048576"), "a batch seals at so many bytes, before compression"),
+    setting("oplog_batch_max_bytes", Some(BATCH_MAX_BYTES), "a batch seals at so many bytes, before compression"),
     setting("oplog_batch_compression", Some("off"), "off, or zstd once every reader of the log can read it"),
     setting("oplog_batch_compress_min_bytes", Some("4096"), "shorter batches stay uncompressed"),
     setting("oplog_waiting_max_bytes", Some("67108864"), "most bytes waiting for the log"),

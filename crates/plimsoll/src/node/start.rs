@@ -61,16 +61,12 @@ async fn attempt(
         max_batch_bytes: config.writer.oplog_batch_max_bytes,
         accept_lost_writes: config.accept_lost_writes,
     };
-    match BatchStorage::open(Arc::clone(&store.txn), keys, options).await {
+    match store::open_log(&store.txn, keys, options).await {
         Ok(storage) => Ok((store, permitted(storage, config.take_over))),
         Err(LogError::Store(error)) => {
             Err(Failed { may_pass: transient(&error), error: anyhow!("the store {} failed: {error}", config.store) })
         }
-        Err(LogError::Refused(why)) => {
-            let remedy = if why.contains("lost writes") { " (--accept-lost-writes)" } else { "" };
-            Err(fatal(anyhow!("{why}{remedy}")))
-        }
-        Err(error @ LogError::Fault(_)) => Err(fatal(error.into())),
+        Err(error @ (LogError::Refused(_) | LogError::Fault(_))) => Err(fatal(error.into())),
     }
 }
 

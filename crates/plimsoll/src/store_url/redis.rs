@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{Options, StoreUrlError, endpoint, err};
+use super::{Options, StoreUrlError, UrlTrust, authority, endpoint, err};
 
 /// `redis://10.0.0.1:6379/0?user=plimsoll&password_file=/etc/redis-password`
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,18 +16,8 @@ pub(crate) struct RedisUrl {
     pub(crate) database: u32,
     /// What the keys in Redis begin with.
     pub(crate) namespace: Option<String>,
-    /// ACL user; without one [`Self::password_file`] is for the default user.
-    pub(crate) user: Option<String>,
-    /// A file whose content, without a newline at its end, is the password.
-    pub(crate) password_file: Option<PathBuf>,
-    /// Certificates that sign the servers'; switches TLS on.
-    pub(crate) ca: Option<PathBuf>,
-    /// Our certificate.
-    pub(crate) cert: Option<PathBuf>,
-    /// Its key.
-    pub(crate) key: Option<PathBuf>,
-    /// The name expected in the servers' certificate, if it is not the host's.
-    pub(crate) domain: Option<String>,
+    /// User and TLS; a password without a user is the default user's.
+    pub(crate) trust: UrlTrust,
     /// Most time for one request.
     pub(crate) timeout: Option<Duration>,
     /// Largest transaction, in bytes.
@@ -59,7 +49,7 @@ impl RedisUrl {
     /// The scheme.
     pub(super) const fn scheme(&self) -> &'static str {
         match &self.form {
-            RedisForm::Single if self.ca.is_some() => "rediss",
+            RedisForm::Single if self.trust.ca.is_some() => "rediss",
             RedisForm::Single => "redis",
             RedisForm::Sentinel { .. } => "redis-sentinel",
             RedisForm::Cluster => "redis-cluster",
@@ -67,24 +57,12 @@ impl RedisUrl {
     }
 
     /// The options that the form takes.
-    pub(super) const fn known_options(&self) -> &'static [&'static str] {
-        const ALL: &[&str] = &[
-            "namespace",
-            "user",
-            "password_file",
-            "ca",
-            "cert",
-            "key",
-            "domain",
-            "timeout_ms",
-            "max_txn_bytes",
-            "sentinel_user",
-            "sentinel_password_file",
-        ];
-        match &self.form {
-            RedisForm::Sentinel { .. } => ALL,
-            RedisForm::Single | RedisForm::Cluster => ALL.split_at(ALL.len() - 2).0,
-        }
+    pub(super) fn known_options(&self) -> Vec<&'static str> {
+        let sentinels: &[&str] = match &self.form {
+            RedisForm::Sentinel { .. } => &["sentinel_user", "sentinel_password_file"],
+            RedisForm::Single | RedisForm::Cluster => &[],
+        };
+        [&["namespace"], &UrlTrust::OPTIONS[..], &["timeout_ms", "max_txn_bytes"], sentinels].concat()
     }
 
     /// Without options: for reports.
@@ -101,15 +79,7 @@ impl RedisUrl {
 
 /// What comes after the scheme.
 pub(super) fn parse(scheme: &str, place: &str, options: &mut Options) -> Result<RedisUrl, StoreUrlError> {
-    let Some(place) = place.strip_prefix("//") else {
-        return err(format!("{scheme}:{place} names no host; use {scheme}://HOST:PORT"));
-    };
-    if place.contains('@') {
-        return err(format!(
-            "the {scheme} URL holds a user or password, which others can see; use ?user=NAME&password_file=PATH"
-        ));
-    }
-    let mut parts = place.trim_end_matches('/').split('/');
+    let mut parts = authority(scheme, place)?.split('/');
     let hosts = parts.next().unwrap_or_default();
     let master = if scheme == "redis-sentinel" { parts.next() } else { None };
     let form = form(scheme, master, options)?;
@@ -129,12 +99,7 @@ pub(super) fn parse(scheme: &str, place: &str, options: &mut Options) -> Result<
         endpoints,
         database,
         namespace: options.take("namespace"),
-        user: options.take("user"),
-        password_file: options.take("password_file").map(PathBuf::from),
-        ca: options.take("ca").map(PathBuf::from),
-        cert: options.take("cert").map(PathBuf::from),
-        key: options.take("key").map(PathBuf::from),
-        domain: options.take("domain"),
+        trust: UrlTrust::take(scheme, options)?,
         timeout: options.millis("timeout_ms")?,
         max_txn_bytes: options.number("max_txn_bytes")?,
     };
@@ -177,16 +142,10 @@ fn database(scheme: &str, form: &RedisForm, index: Option<&str>) -> Result<u32, 
 }
 
 fn check(scheme: &str, url: &RedisUrl) -> Result<(), StoreUrlError> {
-    if url.user.is_some() && url.password_file.is_none() {
-        return err(format!("the {scheme} URL has user without password_file; give both"));
+    if scheme == "rediss" && url.trust.ca.is_none() {
+        return err("the rediss URL asks for TLS without ca; give ca=PATH".into());
     }
-    if url.cert.is_some() != url.key.is_some() {
-        return err(format!("the {scheme} URL has one of cert and key; give both or none"));
-    }
-    if url.ca.is_none() && (scheme == "rediss" || url.cert.is_some() || url.domain.is_some()) {
-        return err(format!("the {scheme} URL asks for TLS without ca, so it would be off; give ca=PATH"));
-    }
-    if scheme == "redis" && url.ca.is_some() {
+    if scheme == "redis" && url.trust.ca.is_some() {
         return err("the redis URL has ca, but redis:// is plain text; write rediss://".into());
     }
     Ok(())
@@ -211,10 +170,10 @@ mod tests {
             (url.form.clone(), url.endpoints.as_slice(), url.database),
             (RedisForm::Single, &["h:1".into()][..], 3)
         );
-        assert_eq!((url.namespace.as_deref(), url.user.as_deref()), (Some("n"), Some("u")));
+        assert_eq!((url.namespace.as_deref(), url.trust.user.as_deref()), (Some("n"), Some("u")));
         assert_eq!((url.timeout, url.max_txn_bytes), (Some(Duration::from_millis(700)), Some(2 << 20)));
-        assert_eq!(of("rediss://[::1]:1?ca=/ca&domain=d").ca, Some(PathBuf::from("/ca")));
-        assert_eq!(of("redis://h:1?password_file=/p").user, None, "the default user");
+        assert_eq!(of("rediss://[::1]:1?ca=/ca&domain=d").trust.ca, Some(PathBuf::from("/ca")));
+        assert_eq!(of("redis://h:1?password_file=/p").trust.user, None, "the default user");
         let url = of("redis-sentinel://a:1,b:2/main/4?sentinel_user=s&sentinel_password_file=/s");
         let (user, password_file) = (Some("s".into()), Some("/s".into()));
         assert_eq!(url.form, RedisForm::Sentinel { master: "main".into(), user, password_file });

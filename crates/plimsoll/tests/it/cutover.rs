@@ -11,7 +11,7 @@ use crate::kit::{Place, Ran, block_on, finish, plimsoll, refused, run};
 use crate::old_primary::{ENDPOINT, keys, open_store};
 
 /// A store with these legacy entries, made without any process.
-fn log(entries: impl IntoIterator<Item = u64>, latest: Option<&str>) -> Place {
+pub(crate) fn log(entries: impl IntoIterator<Item = u64>, latest: Option<&str>) -> Place {
     let place = Place::new(1000);
     block_on(async {
         let kv = open_store(place.db()).await;
@@ -115,6 +115,23 @@ fn what_is_not_as_it_must_be_is_refused_by_name() {
     let done = cutover(&holes, &[STOPPED, "--accept-holes"]);
     assert_eq!(done.code, 0, "{done:?}");
     assert!(done.out.contains("accepted: 3 to 4, 7"), "{}", done.out);
+}
+
+/// What the nodes are set to is asked of the store now, as `serve` asks it.
+#[test]
+fn a_batch_that_the_store_does_not_take_is_refused_and_the_limit_is_as_serves() {
+    let place = log(1..=3, Some("3"));
+    let setting = "--oplog-batch-max-bytes";
+    refuses(&place, &[STOPPED, setting, "67108864"], "oplog_batch_max_bytes is 67108864", "at most");
+    for (bytes, thing) in [("1023", "not in 1024..=67108864"), ("67108865", "not in 1024"), ("1MiB", "invalid digit")] {
+        let ran = cutover(&place, &[STOPPED, setting, bytes]);
+        assert!(ran.code == 2 && ran.err.contains(thing), "{bytes}: {ran:?}");
+    }
+    let mut by_environment = plimsoll();
+    by_environment.args(["oplog", "cutover", STOPPED, "--store", &place.store()]);
+    by_environment.env("PLIMSOLL_OPLOG_BATCH_MAX_BYTES", "67108864");
+    refused(&finish(by_environment), 1, "oplog_batch_max_bytes is 67108864", "at most");
+    assert_eq!(cutover(&place, &[STOPPED, setting, "1024"]).code, 0);
 }
 
 /// The election key alone refuses, at once; and an entry that does not replay.

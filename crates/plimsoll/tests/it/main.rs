@@ -3,6 +3,7 @@
 mod admin_http;
 mod audit;
 mod bad_calls;
+mod bucket;
 mod commands;
 mod cutover;
 mod damage;
@@ -13,6 +14,8 @@ mod loss;
 mod mooncake;
 mod names;
 mod old_primary;
+mod progress;
 mod security;
 mod start;
+mod terminal;
 mod upgrade;

@@ -1,10 +1,11 @@
 //! Owns a round in legacy mode: entries while there is no prefix; then to the base, whatever the prefix's batch; then out of the way.
 
-use oplog_core::legacy::{LegacyFollower, LegacyRound, base_of};
+use oplog_core::legacy::{BelowBase, LegacyFollower, LegacyRound, base_of};
 use oplog_core::{DurablePrefix, FaultKind, Position, Replica, Seq, StateMachine};
 
 use super::crossing::Crossing;
 use super::gap::Gap;
+use super::out_of_order::Settled;
 use crate::follower::Boundary;
 use crate::held::Held;
 use crate::round::Ended;
@@ -60,12 +61,20 @@ impl<S: StateMachine> Standby<S> {
         };
         let key = legacy.log.keys().legacy_latest();
         loop {
+            if legacy.settle_doubt(state, &self.follower).await? == Some(Settled::CutOver) {
+                // The next round begins with it.
+                return Ok(Ended::PerEntry(state.replica().applied()));
+            }
             let before = state.replica().applied();
             let round = state.round().await;
             self.follower.publisher.update(|m| m.entries += state.replica().applied().distance_from(before));
             let (progress, gap) = match round.map_err(|error| Stop::from_log(&key, error))? {
                 LegacyRound::Following(progress) => (progress, None),
                 LegacyRound::Gap(progress, gap) => (progress, Some(gap)),
+                LegacyRound::OutOfOrder(_, disorder) => {
+                    legacy.does_not_believe(disorder, &self.follower);
+                    continue;
+                }
                 // The next round begins with it.
                 LegacyRound::CutOver(_) => return Ok(Ended::PerEntry(before)),
             };
@@ -103,19 +112,23 @@ impl<S: StateMachine> Standby<S> {
         }
         let Held::PerEntry(state) = &mut self.held else { return Ok(()) };
         let applied = state.replica().applied();
-        if Crossing::of(applied, legacy.skipped, base) == Crossing::Anew {
+        let doubted_above = legacy.doubt.as_ref().is_some_and(|doubt| doubt.is_above(base));
+        if Crossing::of(applied, legacy.skipped || doubted_above, base) == Crossing::Anew {
             tracing::warn!(%applied, %base, ?prefix, "this state is not what lies at the base; starting again from an empty one");
             *state = legacy.at_the_beginning(&self.follower);
             legacy.skipped = false;
+            legacy.forget_doubt(&self.follower);
             self.follower.publisher.update(|m| m.legacy.restarts += 1);
         }
         loop {
+            legacy.settle_doubt(state, &self.follower).await?;
             let before = state.replica().applied();
-            let gap = state.catch_up_to_base(base).await;
+            let below = state.catch_up_to_base(base).await;
             self.follower.publisher.update(|m| m.entries += state.replica().applied().distance_from(before));
-            match gap.map_err(|error| Stop::from_log(&prefix_key, error))? {
-                None => break,
-                Some(gap) => {
+            match below.map_err(|error| Stop::from_log(&prefix_key, error))? {
+                BelowBase::Reached => break,
+                BelowBase::OutOfOrder(disorder) => legacy.does_not_believe(disorder, &self.follower),
+                BelowBase::Gap(gap) => {
                     if legacy.judge_gap(state, gap, &self.follower).await? == Gap::Waits {
                         self.follower.publisher.per_entry(state.replica().applied(), Some(base), counted(state));
                         return Ok(());

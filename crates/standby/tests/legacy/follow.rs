@@ -7,7 +7,7 @@ use ha_kv::faulty::{FaultyKv, Link};
 use ha_kv::{Kv, MemoryKv};
 use oplog_core::legacy::KeySequences;
 use oplog_core::{LogKeys, NewEntry, Replica};
-use standby::{FaultKind, Health, Standby, Step};
+use standby::{FaultKind, Health, LegacyConfig, Standby, Step};
 
 use crate::kit::*;
 use crate::support::{config, keys, open};
@@ -69,13 +69,29 @@ async fn l15_legacy_another_clusters_entries_and_what_is_none_are_never_applied(
     }
     let base = keys().legacy_entry(seq(3));
     let base = std::str::from_utf8(&base).unwrap();
-    for stray in [format!("{base}0"), base[..base.len() - 1].to_owned(), base.replace("0003", "000x")] {
+    let padded = base.replace("/oplog/c1/", "/oplog/c1/0");
+    let below = format!("{}/00000000000000000003", base.replace("0003", "0002"));
+    let short = base[..base.len() - 1].to_owned();
+    for stray in [format!("{base}0"), padded, below, short, base.replace("0003", "000x")] {
         kv.put(stray.as_bytes(), entry(3).encode()).await.unwrap();
     }
     kv.put(&[&keys().legacy_snapshots().0[..], b"s1/sequence_id"].concat(), "2".into()).await.unwrap();
     let mut standby = standby(kv.clone()).await;
     assert_eq!(follow(&mut standby).await.unwrap(), Step::PerEntry(seq(2)));
     assert_eq!(standby.machine().entries, entries(1..=2));
+    let legacy = standby.observer().metrics().legacy;
+    assert_eq!((legacy.missing_seq, standby.health()), (None, Health::Following { lag: 0 }), "nor is any missed");
+
+    // Nor do other clusters' entries and batches make an empty log one of theirs.
+    let kv = Arc::new(MemoryKv::new());
+    for cluster in ["c1.a", "c1-b", "c1a", "c", "c11"] {
+        let other = LogKeys::of(&ha_types::ClusterId::new(cluster).unwrap());
+        kv.put(&other.legacy_entry(seq(1)), entry(1).encode()).await.unwrap();
+        kv.put(&other.batch(oplog_core::BatchId::new(1)), "PLB1".into()).await.unwrap();
+        kv.put(&other.legacy_latest(), "1".into()).await.unwrap();
+    }
+    assert_eq!(plain(&open(kv.clone()).await, config()).step().await.unwrap(), Step::Empty);
+    assert_eq!(follow(&mut standby_with(&open(kv).await, Default::default())).await, Ok(Step::PerEntry(seq(0))));
 }
 
 #[tokio::test(start_paused = true)]
@@ -176,4 +192,32 @@ async fn s7_legacy_the_backend_goes_away_in_replay_and_comes_back() {
     assert_eq!((metrics.applied_seq, metrics.entries), (450, 450), "each entry once");
     assert!(metrics.store_errors > 0 && !running.is_finished());
     running.abort();
+}
+
+/// The original cleaned up past a standby that was away: what it missed is gone, and it never jumps over it, in words or not.
+#[tokio::test(start_paused = true)]
+async fn s7_legacy_a_log_that_was_cleaned_up_past_a_standby_that_was_away_is_a_verdict_and_no_jump() {
+    for legacy in [LegacyConfig::default(), lenient()] {
+        for cut in [false, true] {
+            let memory = log_to(30).await;
+            let link = FaultyKv::txn_only(memory.clone(), 5);
+            let mut standby = standby_with(&open(link.clone()).await, legacy.clone());
+            assert_eq!(follow(&mut standby).await, Ok(Step::PerEntry(seq(30))));
+            link.set_link(Link::Cut);
+            assert!(standby.step().await.is_err());
+            fill(&*memory, 31..=60, 60).await;
+            for n in 1..=40 {
+                memory.delete(&keys().legacy_entry(seq(n))).await.unwrap();
+            }
+            if cut {
+                cut_over(&*memory, 60).await;
+            }
+            link.set_link(Link::Up);
+            let fault = follow_for(&mut standby, Duration::from_secs(60)).await.unwrap_err();
+            assert_eq!((fault.kind(), fault.seq()), (Some(FaultKind::LegacyStartGone), Some(seq(31))), "{fault}");
+            assert_eq!(fault.key().as_bytes(), &keys().legacy_entry(seq(31))[..]);
+            assert_eq!(standby.machine().entries, entries(1..=30), "it stands where it stood");
+            assert!(standby.machine().holes.is_empty());
+        }
+    }
 }

@@ -9,5 +9,6 @@ mod faults;
 mod follow;
 mod gaps;
 mod kit;
+mod out_of_order;
 mod promotion;
 mod storm;

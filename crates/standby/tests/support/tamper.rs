@@ -29,10 +29,14 @@ pub enum Lie {
 /// Decides for each read, by its number from 0 and its first key.
 type Choose = Box<dyn Fn(u64, &[u8]) -> Option<Lie> + Send + Sync>;
 
+/// What the value of one pair of a page becomes, by the page's first key.
+type Rewrite = Box<dyn FnMut(&[u8], &KvPair) -> Option<Bytes> + Send + Sync>;
+
 /// A store with lies.
 pub struct TamperKv {
     inner: Arc<dyn TxnKv>,
     choose: Mutex<Choose>,
+    rewrite: Mutex<Rewrite>,
     reads: AtomicU64,
     keys: AtomicU64,
     told: AtomicU64,
@@ -58,6 +62,7 @@ impl TamperKv {
         Arc::new(Self {
             inner,
             choose: Mutex::new(Box::new(|_, _| None)),
+            rewrite: Mutex::new(Box::new(|_, _| None)),
             reads: AtomicU64::new(0),
             keys: AtomicU64::new(0),
             told: AtomicU64::new(0),
@@ -76,6 +81,11 @@ impl TamperKv {
     pub fn lie_once(&self, at: u64, lie: Lie) {
         let at = self.reads() + at;
         self.choose(move |n, _| (n == at).then_some(lie));
+    }
+
+    /// Gives other values in pages, beside the lies about whole reads.
+    pub fn rewrite(&self, rewrite: impl FnMut(&[u8], &KvPair) -> Option<Bytes> + Send + Sync + 'static) {
+        *self.rewrite.lock() = Box::new(rewrite);
     }
 
     pub fn truth(&self) {
@@ -165,6 +175,11 @@ impl Kv for TamperKv {
         }
         self.keys.fetch_add(truth.pairs.len() as u64, Ordering::SeqCst);
         let mut told = truth.clone();
+        for pair in &mut told.pairs {
+            if let Some(value) = (self.rewrite.lock())(start, pair) {
+                pair.value = value;
+            }
+        }
         match lie {
             Some(Lie::Flip) => {
                 if let Some(pair) = told.pairs.first_mut() {

@@ -1,22 +1,19 @@
 //! Owns the one table *etcd's error → (kind, effect)*. Nothing else in the backend looks at a gRPC code or at a server's text.
 //!
 //! etcd uses one code for several meanings (8 is "too large", "no space" and "too many requests"; 11 is "compacted" and "reply
-//! too large"), so a row is found by code *and* text, the first that matches. An effect of `NotApplied` needs a proof, given in
-//! the row; everything else on a write is `Unknown`. Reads say `NotApplied` whatever the row says. `errors.md` beside this file is
-//! the table for readers; a test keeps the two equal.
+//! too large") and two codes for one (its list of errors has "too many requests" under 8, its servers send 2), so a row is found by
+//! code *and* text, the first that matches. An effect of `NotApplied` needs a proof, given in the row; everything else on a write is
+//! `Unknown`. Reads say `NotApplied` whatever the row says. `errors.md` beside this file is the table for readers; a test keeps the
+//! two equal.
 
 use std::error::Error as StdError;
 
 use tonic::Code;
 
-use crate::{Effect, KvError, KvErrorKind};
+use crate::backend::failure::{self, row};
+use crate::{Effect, KvErrorKind};
 
-/// Whether a call was to change the store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Access {
-    Read,
-    Write,
-}
+pub(super) use crate::backend::failure::Access;
 
 /// What the backend itself does after a failure, before the *next* call. The failed call is never repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,34 +27,9 @@ pub(super) enum FollowUp {
 }
 
 /// A failure with what to do about it.
-#[derive(Debug)]
-pub(super) struct Failure {
-    pub(super) error: KvError,
-    pub(super) follow_up: FollowUp,
-}
+pub(super) type Failure = failure::Failure<FollowUp>;
 
-/// One meaning.
-struct Row {
-    code: Code,
-    /// Part of the server's text; empty matches all.
-    text: &'static str,
-    kind: KvErrorKind,
-    effect: Effect,
-    follow_up: FollowUp,
-    /// The remedy, or empty where the server's text says it all.
-    remedy: &'static str,
-}
-
-const fn row(
-    code: Code,
-    text: &'static str,
-    kind: KvErrorKind,
-    effect: Effect,
-    follow_up: FollowUp,
-    remedy: &'static str,
-) -> Row {
-    Row { code, text, kind, effect, follow_up, remedy }
-}
+type Row = failure::Row<Code, FollowUp>;
 
 const TOO_LARGE: &str = "set max_request_bytes to the server's --max-request-bytes, or raise the server's";
 const NO_SPACE: &str = "delete, compact, defragment and disarm the NOSPACE alarm, or raise --quota-backend-bytes";
@@ -74,6 +46,7 @@ use KvErrorKind as K;
 static TABLE: &[Row] = &[
     row(Code::Cancelled, "", K::Unavailable, Unknown, Rotate, ""),
     row(Code::Unknown, "invalid auth token", K::Unavailable, NotApplied, Authenticate, "the next call authenticates again"),
+    row(Code::Unknown, "too many requests", K::Busy, NotApplied, Stay, ""),
     row(Code::Unknown, "", K::Unavailable, Unknown, Rotate, ""),
     row(Code::InvalidArgument, "request is too large", K::TooLarge, NotApplied, Stay, TOO_LARGE),
     row(Code::InvalidArgument, "too many operations in txn", K::TooLarge, NotApplied, Stay, "set max_txn_ops to the server's --max-txn-ops"),
@@ -116,7 +89,7 @@ static TABLE: &[Row] = &[
 static OTHER: Row = row(Code::Unknown, "", K::Unavailable, Unknown, Rotate, "");
 
 fn find(code: Code, text: &str) -> &'static Row {
-    TABLE.iter().find(|row| row.code == code && text.contains(row.text)).unwrap_or(&OTHER)
+    TABLE.iter().find(|row| row.native == code && text.contains(row.text)).unwrap_or(&OTHER)
 }
 
 impl Failure {
@@ -134,7 +107,7 @@ impl Failure {
                 Self::new(K::InvalidArgument, NotApplied, Stay, format!("etcd at {endpoint}: {text}"))
             }
             other => {
-                let effect = if never_connected(&other) { NotApplied } else { effect_of(Unknown, access) };
+                let effect = if never_connected(&other) { NotApplied } else { access.effect(Unknown) };
                 let text = format!("etcd at {endpoint}: {other}");
                 Self::new(K::Unavailable, effect, Rotate, text).caused_by(other)
             }
@@ -143,7 +116,7 @@ impl Failure {
 
     /// A call to `endpoint` that did not end in time. `sent` says whether the request itself had been handed to the connection.
     pub(super) fn timed_out(access: Access, sent: bool, endpoint: &str, after: std::time::Duration) -> Self {
-        let effect = if sent { effect_of(Unknown, access) } else { NotApplied };
+        let effect = if sent { access.effect(Unknown) } else { NotApplied };
         Self::new(K::Timeout, effect, Rotate, format!("etcd at {endpoint} did not answer within {after:?}"))
     }
 
@@ -159,11 +132,7 @@ impl Failure {
             Code::Unknown
         };
         let row = find(code, text);
-        Self::new(row.kind, NotApplied, row.follow_up, sentence(endpoint, text, row.remedy))
-    }
-
-    pub(super) fn new(kind: KvErrorKind, effect: Effect, follow_up: FollowUp, message: String) -> Self {
-        Self { error: KvError::new(kind, effect, message), follow_up }
+        row.failure(Access::Read, &server(endpoint), text)
     }
 
     fn of_status(status: tonic::Status, access: Access, endpoint: &str) -> Self {
@@ -172,12 +141,12 @@ impl Failure {
         }
         let row = find(status.code(), status.message());
         let text = if status.message().is_empty() { status.code().description() } else { status.message() };
-        let message = match status.source() {
+        let text = match status.source() {
             // The transport's own words name no cause; what it wraps does.
-            Some(source) => sentence(endpoint, &format!("{text}: {}", deepest(source)), row.remedy),
-            None => sentence(endpoint, text, row.remedy),
+            Some(source) => format!("{text}: {}", deepest(source)),
+            None => text.to_owned(),
         };
-        Self::new(row.kind, effect_of(row.effect, access), row.follow_up, message).caused_by(status)
+        row.failure(access, &server(endpoint), &text).caused_by(status)
     }
 
     /// No connection, so no request was sent: the proof of `NotApplied`.
@@ -193,26 +162,10 @@ impl Failure {
         };
         failure.caused_by(status)
     }
-
-    fn caused_by(mut self, source: impl StdError + Send + Sync + 'static) -> Self {
-        self.error = self.error.with_source(source);
-        self
-    }
 }
 
-fn sentence(endpoint: &str, text: &str, remedy: &str) -> String {
-    if remedy.is_empty() {
-        format!("etcd at {endpoint}: {text}")
-    } else {
-        format!("etcd at {endpoint}: {text}; {remedy}")
-    }
-}
-
-fn effect_of(on_write: Effect, access: Access) -> Effect {
-    match access {
-        Access::Read => NotApplied,
-        Access::Write => on_write,
-    }
+fn server(endpoint: &str) -> String {
+    format!("etcd at {endpoint}")
 }
 
 fn chain<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {

@@ -8,7 +8,8 @@ use parking_lot::RwLock;
 use tokio::sync::Mutex;
 
 use super::error::{Access, Failure, FollowUp};
-use super::options::{EtcdOptions, EtcdTls};
+use super::options::EtcdOptions;
+use crate::backend::tls::Tls;
 use crate::{Effect, KvError, KvErrorKind};
 
 /// The oldest server that is known to work.
@@ -138,7 +139,7 @@ async fn channel(endpoint: &str, options: &EtcdOptions) -> Result<Client, etcd_c
     Client::connect([endpoint], Some(connect)).await
 }
 
-fn tls_options(tls: &EtcdTls) -> TlsOptions {
+fn tls_options(tls: &Tls) -> TlsOptions {
     let mut options = TlsOptions::new().ca_certificate(Certificate::from_pem(&tls.ca_pem));
     if let Some(identity) = &tls.identity {
         options = options.identity(Identity::from_pem(&identity.cert_pem, identity.key_pem.expose()));

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::backend::secret::Secret;
+use crate::backend::tls::Tls;
 use crate::{Capabilities, DurableAck, KvError, KvErrorKind};
 
 /// What the requests of one transaction need beyond keys and values: headers and field tags of at most 128 + 128 operations.
@@ -19,7 +20,7 @@ pub struct EtcdOptions {
     /// User and password, if the cluster asks for them.
     pub credentials: Option<EtcdCredentials>,
     /// TLS. Present exactly if the endpoints are `https://`.
-    pub tls: Option<EtcdTls>,
+    pub tls: Option<Tls>,
     /// Longest wait for a connection.
     pub connect_timeout: Duration,
     /// Longest wait for one call, connection and authentication included. A write that is cut off by it has an unknown outcome.
@@ -45,26 +46,6 @@ pub struct EtcdCredentials {
     pub user: String,
     /// The password; never printed.
     pub password: Secret,
-}
-
-/// TLS towards the cluster.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EtcdTls {
-    /// The authorities that may have signed the servers' certificates, in PEM.
-    pub ca_pem: String,
-    /// What this client shows, if the servers ask for it.
-    pub identity: Option<EtcdIdentity>,
-    /// The name in the servers' certificates, if it is not the endpoint's host.
-    pub domain: Option<String>,
-}
-
-/// A client certificate with its key.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EtcdIdentity {
-    /// The certificate and its chain, in PEM.
-    pub cert_pem: String,
-    /// The private key, in PEM; never printed.
-    pub key_pem: Secret,
 }
 
 impl Default for EtcdOptions {
@@ -176,19 +157,7 @@ impl EtcdOptions {
                 "TLS is configured but the etcd endpoint {endpoint:?} is plain text; write https:// or remove TLS"
             ));
         }
-        if !tls.ca_pem.contains("-----BEGIN CERTIFICATE-----") {
-            return Some(
-                "the CA file of etcd holds no PEM certificate; give the certificate that signed the servers'".into(),
-            );
-        }
-        let identity = tls.identity.as_ref()?;
-        if !identity.cert_pem.contains("-----BEGIN CERTIFICATE-----") {
-            return Some("the client certificate file for etcd holds no PEM certificate".into());
-        }
-        if !identity.key_pem.expose().contains("PRIVATE KEY-----") {
-            return Some("the client key file for etcd holds no PEM private key".into());
-        }
-        None
+        tls.problem("etcd")
     }
 
     fn limit_problem(&self) -> Option<String> {
@@ -235,8 +204,8 @@ mod tests {
         error.message
     }
 
-    fn tls() -> EtcdTls {
-        EtcdTls { ca_pem: "-----BEGIN CERTIFICATE-----\n".into(), identity: None, domain: None }
+    fn tls() -> Tls {
+        Tls { ca_pem: "-----BEGIN CERTIFICATE-----\n".into(), identity: None, domain: None }
     }
 
     #[test]
@@ -273,12 +242,9 @@ mod tests {
             })
             .contains("http://h:2")
         );
-        let secured = |tls: EtcdTls| problem_of(|o| (o.endpoints, o.tls) = (vec!["https://h:1".into()], Some(tls)));
-        assert!(secured(EtcdTls { ca_pem: "garbage".into(), ..tls() }).contains("CA file"));
-        let identity = |cert: &str, key: &str| Some(EtcdIdentity { cert_pem: cert.into(), key_pem: key.into() });
-        assert!(secured(EtcdTls { identity: identity("", ""), ..tls() }).contains("client certificate"));
-        let cert = "-----BEGIN CERTIFICATE-----";
-        assert!(secured(EtcdTls { identity: identity(cert, cert), ..tls() }).contains("private key"));
+        let garbage = Tls { ca_pem: "garbage".into(), ..tls() };
+        let text = problem_of(|o| (o.endpoints, o.tls) = (vec!["https://h:1".into()], Some(garbage)));
+        assert!(text.contains("CA file of etcd"), "{text}");
     }
 
     #[test]
@@ -303,8 +269,6 @@ mod tests {
     fn secrets_are_not_in_debug() {
         let mut options = EtcdOptions::new(["https://h:1"]);
         options.credentials = Some(EtcdCredentials { user: "root".into(), password: "hunter2".into() });
-        let identity = EtcdIdentity { cert_pem: "cert".into(), key_pem: "hunter3".into() };
-        options.tls = Some(EtcdTls { identity: Some(identity), ..tls() });
         let shown = format!("{options:?}");
         assert!(shown.contains("root") && !shown.contains("hunter"), "{shown}");
     }

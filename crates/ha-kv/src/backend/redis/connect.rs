@@ -15,7 +15,8 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName}
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto};
 
 use super::error::{Failure, FollowUp};
-use super::options::{RedisOptions, RedisTls};
+use super::options::RedisOptions;
+use crate::backend::tls::Tls;
 use crate::{Effect, KvError, KvErrorKind};
 
 /// How connections are made.
@@ -87,7 +88,7 @@ fn refused(address: &str, error: io::Error, tls: bool) -> Failure {
     Failure::new(kind, Effect::NotApplied, FollowUp::Reconnect, text).caused_by(error)
 }
 
-fn tls_connector(tls: &RedisTls) -> Result<TlsConnector, String> {
+fn tls_connector(tls: &Tls) -> Result<TlsConnector, String> {
     let mut roots = RootCertStore::empty();
     for cert in CertificateDer::pem_slice_iter(tls.ca_pem.as_bytes()) {
         let cert = cert.map_err(|e| format!("the CA certificate is no PEM ({e})"))?;

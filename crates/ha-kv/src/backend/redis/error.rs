@@ -14,14 +14,10 @@ use std::time::Duration;
 
 use redis::RedisError;
 
-use crate::{Effect, KvError, KvErrorKind};
+use crate::backend::failure::{self, row};
+use crate::{Effect, KvErrorKind};
 
-/// Whether a call was to change the store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Access {
-    Read,
-    Write,
-}
+pub(super) use crate::backend::failure::Access;
 
 /// What the backend itself does after a failure, before the *next* call. The failed call is never repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,35 +29,10 @@ pub(super) enum FollowUp {
 }
 
 /// A failure with what to do about it.
-#[derive(Debug)]
-pub(super) struct Failure {
-    pub(super) error: KvError,
-    pub(super) follow_up: FollowUp,
-}
+pub(super) type Failure = failure::Failure<FollowUp>;
 
-/// One meaning.
-struct Row {
-    /// How the server's text begins.
-    prefix: &'static str,
-    /// What else it must hold; empty matches all.
-    text: &'static str,
-    kind: KvErrorKind,
-    effect: Effect,
-    follow_up: FollowUp,
-    /// The remedy, or empty where the server's text says it all.
-    remedy: &'static str,
-}
-
-const fn row(
-    prefix: &'static str,
-    text: &'static str,
-    kind: KvErrorKind,
-    effect: Effect,
-    follow_up: FollowUp,
-    remedy: &'static str,
-) -> Row {
-    Row { prefix, text, kind, effect, follow_up, remedy }
-}
+/// By how the server's text begins.
+type Row = failure::Row<&'static str, FollowUp>;
 
 const RIGHTS: &str = "grant the user the rights that docs/redis.md lists";
 const PASSWORD: &str = "check user and password";
@@ -111,7 +82,7 @@ static TABLE: &[Row] = &[
 static OTHER: Row = row("", "", K::Unavailable, Unknown, Reconnect, "");
 
 fn find(text: &str) -> &'static Row {
-    TABLE.iter().find(|row| text.starts_with(row.prefix) && text.contains(row.text)).unwrap_or(&OTHER)
+    TABLE.iter().find(|row| text.starts_with(row.native) && text.contains(row.text)).unwrap_or(&OTHER)
 }
 
 /// A server's text without what a script put around it. Redis 6 says `ERR Error running script (call to f_..): @user_script:7:
@@ -145,19 +116,13 @@ impl Failure {
             Some(io::ErrorKind::InvalidData) => (K::Auth, format!("TLS with Redis at {address} failed: {error}")),
             _ => (K::Unavailable, format!("the connection to Redis at {address} broke: {error}")),
         };
-        Self::new(kind, effect_of(Unknown, access), Reconnect, text).caused_by(error)
+        Self::new(kind, access.effect(Unknown), Reconnect, text).caused_by(error)
     }
 
     /// The text of an error, from a reply or as a script caught it.
     pub(super) fn of_text(text: &str, access: Access, address: &str) -> Self {
         let text = unwrapped(text);
-        let row = find(&text);
-        let message = if row.remedy.is_empty() {
-            format!("Redis at {address}: {text}")
-        } else {
-            format!("Redis at {address}: {text}; {}", row.remedy)
-        };
-        Self::new(row.kind, effect_of(row.effect, access), row.follow_up, message)
+        find(&text).failure(access, &format!("Redis at {address}"), &text)
     }
 
     /// The first write of a script was refused: nothing was applied, whatever the text.
@@ -178,29 +143,14 @@ impl Failure {
 
     /// A call to `address` that did not end in time. `sent` says whether the request itself had been handed to the connection.
     pub(super) fn timed_out(access: Access, sent: bool, address: &str, after: Duration) -> Self {
-        let effect = if sent { effect_of(Unknown, access) } else { NotApplied };
+        let effect = if sent { access.effect(Unknown) } else { NotApplied };
         Self::new(K::Timeout, effect, Reconnect, format!("Redis at {address} did not answer within {after:?}"))
     }
 
     /// A reply that is not this request's, or none that a script of ours gives.
     pub(super) fn garbled(access: Access, address: &str, what: &str) -> Self {
         let text = format!("Redis at {address} gave {what}; the connection is dropped");
-        Self::new(K::Unavailable, effect_of(Unknown, access), Reconnect, text)
-    }
-
-    pub(super) fn new(kind: KvErrorKind, effect: Effect, follow_up: FollowUp, message: String) -> Self {
-        Self { error: KvError::new(kind, effect, message), follow_up }
-    }
-
-    /// The same failure, about `key`.
-    pub(super) fn with_key(mut self, key: &[u8]) -> Self {
-        self.error = self.error.with_key(key);
-        self
-    }
-
-    pub(super) fn caused_by(mut self, source: impl StdError + Send + Sync + 'static) -> Self {
-        self.error = self.error.with_source(source);
-        self
+        Self::new(K::Unavailable, access.effect(Unknown), Reconnect, text)
     }
 }
 
@@ -222,13 +172,6 @@ fn io_error<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a io::Error> {
 /// Whether the server does not know the script: the proof that it did not run.
 pub(super) fn is_unknown_script(error: &RedisError) -> bool {
     error.code() == Some("NOSCRIPT")
-}
-
-fn effect_of(on_write: Effect, access: Access) -> Effect {
-    match access {
-        Access::Read => NotApplied,
-        Access::Write => on_write,
-    }
 }
 
 #[cfg(test)]

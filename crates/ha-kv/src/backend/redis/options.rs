@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::backend::secret::Secret;
+use crate::backend::tls::Tls;
 use crate::{KvError, KvErrorKind};
 
 /// Longest namespace.
@@ -25,7 +26,7 @@ pub struct RedisOptions {
     /// ACL user and password, if the server asks for them.
     pub credentials: Option<RedisCredentials>,
     /// TLS; `None` speaks plain text.
-    pub tls: Option<RedisTls>,
+    pub tls: Option<Tls>,
     /// Longest wait for a connection, TLS included.
     pub connect_timeout: Duration,
     /// Longest wait for one call, connection included. A write that is cut off by it has an unknown outcome.
@@ -65,26 +66,6 @@ pub struct RedisCredentials {
     pub user: Option<String>,
     /// The password; never printed.
     pub password: Secret,
-}
-
-/// TLS towards the servers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RedisTls {
-    /// The authorities that may have signed the servers' certificates, in PEM.
-    pub ca_pem: String,
-    /// What this client shows, if the servers ask for it.
-    pub identity: Option<RedisIdentity>,
-    /// The name in the servers' certificates, if it is not the host of the address.
-    pub domain: Option<String>,
-}
-
-/// A client certificate with its key.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RedisIdentity {
-    /// The certificate and its chain, in PEM.
-    pub cert_pem: String,
-    /// The private key, in PEM; never printed.
-    pub key_pem: Secret,
 }
 
 impl RedisServers {
@@ -184,20 +165,7 @@ impl RedisOptions {
                 return Some("the Redis password is empty; give one, or no credentials at all".into());
             }
         }
-        let tls = self.tls.as_ref()?;
-        if !tls.ca_pem.contains("-----BEGIN CERTIFICATE-----") {
-            return Some(
-                "the CA file of Redis holds no PEM certificate; give the certificate that signed the server's".into(),
-            );
-        }
-        let identity = tls.identity.as_ref()?;
-        if !identity.cert_pem.contains("-----BEGIN CERTIFICATE-----") {
-            return Some("the client certificate file for Redis holds no PEM certificate".into());
-        }
-        if !identity.key_pem.expose().contains("PRIVATE KEY-----") {
-            return Some("the client key file for Redis holds no PEM private key".into());
-        }
-        None
+        self.tls.as_ref()?.problem("Redis")
     }
 
     fn limit_problem(&self) -> Option<String> {
@@ -284,13 +252,8 @@ mod tests {
 
     #[test]
     fn half_configured_trust_is_refused() {
-        let tls = || RedisTls { ca_pem: "-----BEGIN CERTIFICATE-----".into(), identity: None, domain: None };
-        assert!(problem_of(|o| o.tls = Some(RedisTls { ca_pem: "x".into(), ..tls() })).contains("CA file"));
-        let identity = |cert: &str, key: &str| Some(RedisIdentity { cert_pem: cert.into(), key_pem: key.into() });
-        let bad = identity("x", "x");
-        assert!(problem_of(|o| o.tls = Some(RedisTls { identity: bad, ..tls() })).contains("client certificate"));
-        let bad = identity("-----BEGIN CERTIFICATE-----", "x");
-        assert!(problem_of(|o| o.tls = Some(RedisTls { identity: bad, ..tls() })).contains("client key"));
+        let garbage = Tls { ca_pem: "x".into(), identity: None, domain: None };
+        assert!(problem_of(|o| o.tls = Some(garbage)).contains("CA file of Redis"));
         let credentials = |user: Option<&str>, password: &str| {
             Some(RedisCredentials { user: user.map(Into::into), password: password.into() })
         };

@@ -77,6 +77,9 @@ impl Turn<'_> {
             let checks = vec![Check::Equals(key.clone(), expected.encode().into())];
             return Request { sort: Sort::Claim, checks, puts: vec![(key, mine.encode().into())] };
         }
+        if expected.is_mooncakes() {
+            return self.take_over_request(expected, mine);
+        }
         let txn = claim_txn(keys(), expected, mine).expect("the next claim of what was read");
         let mut request = Request::of(Sort::Claim, txn);
         if !self.keep(Rule::ClaimComparesPrefix) {

@@ -22,6 +22,10 @@ impl Turn<'_> {
             self.note(Situation::MissingPrefixRefused);
             return self.become_role(at, Role::Out);
         }
+        if self.old_primary_elected() && self.keep(Rule::CutoverLooksForOldPrimary) {
+            self.note(Situation::ElectedRefuses);
+            return self.become_role(at, Role::Starting);
+        }
         let latest = self.world.store.latest().map(|seq| seq.get());
         self.become_role(at, Role::CuttingOver { latest, unsure: false });
     }

@@ -144,7 +144,7 @@ impl Turn<'_> {
         self.go_on(at, writing, step);
     }
 
-    fn go_on(&mut self, at: usize, mut writing: Writing, step: FlightStep) {
+    pub(super) fn go_on(&mut self, at: usize, mut writing: Writing, step: FlightStep) {
         writing.next = match step {
             FlightStep::Append => {
                 if writing.sent && !self.keep(Rule::SameTransactionAgain) {

@@ -21,6 +21,10 @@ pub struct LegacyWriterConfig {
     pub retry_min: Duration,
     /// Longest pause. Default 1 s.
     pub retry_max: Duration,
+    /// How long one group may stay without an answer to its transaction before the writer ends with
+    /// [`LegacyTerminal::RetryBudget`](super::LegacyTerminal::RetryBudget), as
+    /// [`WriterConfig::oplog_retry_budget`](crate::WriterConfig::oplog_retry_budget). `None`, the default: for ever.
+    pub retry_budget: Option<Duration>,
 }
 
 impl Default for LegacyWriterConfig {
@@ -34,6 +38,7 @@ impl Default for LegacyWriterConfig {
             tail_bytes: 16 << 20,
             retry_min: Duration::from_millis(1),
             retry_max: Duration::from_secs(1),
+            retry_budget: None,
         }
     }
 }
@@ -65,6 +70,9 @@ impl LegacyWriterConfig {
             let (is, least) = (self.retry_max, self.retry_min);
             return Err(format!("retry_max is {is:?}; set it to at least retry_min, {least:?}"));
         }
+        if self.retry_budget.is_some_and(|budget| budget.is_zero()) {
+            return Err("retry_budget is 0; set it above zero, or leave it out to retry for ever".into());
+        }
         Ok(())
     }
 }
@@ -83,6 +91,7 @@ mod tests {
             (LegacyWriterConfig { max_waiting_bytes: 1 << 19, ..fine.clone() }, "max_waiting_bytes"),
             (LegacyWriterConfig { retry_min: std::time::Duration::ZERO, ..fine.clone() }, "retry_min"),
             (LegacyWriterConfig { retry_max: std::time::Duration::ZERO, ..fine.clone() }, "retry_max"),
+            (LegacyWriterConfig { retry_budget: Some(std::time::Duration::ZERO), ..fine.clone() }, "retry_budget"),
         ] {
             assert!(config.validate().unwrap_err().starts_with(name));
         }

@@ -1,19 +1,24 @@
 //! Owns the writer's task: one group after the other, each until it is decided. What a reading means is `judge`'s.
 
 use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use ha_kv::{ErrorClass, KvError, KvErrorKind, TxnOutcome};
-use ha_types::{Backoff, Seq};
+use ha_types::{Backoff, MonoTime, Seq};
 
 use super::LegacyTerminal;
 use super::group::{Group, Pending};
 use super::judge::{Reading, Sent, Verdict, judge};
+use super::look::look;
+use super::queue::Next;
 use super::shared::Shared;
-use crate::legacy::base_of;
-use crate::{BatchStorage, DurablePrefix, LogError, Outcome};
+use crate::sync::{sleep, timeout};
+use crate::writer::patience::{Patience, Waited};
+use crate::writer::trouble::{OutOfBudget, Trouble, is_damage};
+use crate::{Closed, LogError, Outcome};
 
 /// How long a transaction on its way is waited for once the writer is stopped.
 const STOP_GRACE: Duration = Duration::from_millis(50);
@@ -24,212 +29,198 @@ pub(super) struct Driver {
     latest: Option<Bytes>,
     /// Most entries of a group: lowered for good by a server that calls one too large.
     most: usize,
-    pauses: Backoff,
+    /// The group on its way. It is here, and not in the task's own frame, so that however the task goes those who wait for it are told
+    /// after those who waited before them.
+    flying: Option<Group>,
+    /// The stop signal was seen.
+    stopping: bool,
     ended: bool,
 }
 
-/// How a group came to its end.
-enum End {
-    Committed,
-    /// Cut in two; the rest is back in line.
+/// How a writer ends, and what became of the group on its way: of each entry, or of all alike.
+struct End {
+    terminal: LegacyTerminal,
+    fate: Fate,
+}
+
+enum Fate {
+    All(Outcome),
+    Each(Vec<Outcome>),
+}
+
+/// What follows a refusal.
+enum Refused {
+    SendAgain,
     Cut,
-    Terminal(LegacyTerminal, Vec<Outcome>),
 }
 
 impl Drop for Driver {
     fn drop(&mut self) {
         if !self.ended {
-            // The runtime went away under it.
-            self.shared.end(Vec::new(), LegacyTerminal::Shutdown);
+            // The runtime went away under it, or it panicked.
+            let fate = Fate::All(self.flying.as_ref().map_or(Outcome::Never, Group::fate));
+            self.end(End { terminal: LegacyTerminal::Shutdown, fate });
         }
     }
 }
 
 impl Driver {
     pub(super) fn new(shared: Arc<Shared>, latest: Option<Bytes>) -> Self {
-        let (most, config) = (shared.limits().entries, &shared.config);
-        let pauses = Backoff::new(config.retry_min, config.retry_max);
-        Self { shared, latest, most, pauses, ended: false }
+        let most = shared.limits().entries;
+        Self { shared, latest, most, flying: None, stopping: false, ended: false }
     }
 
     pub(super) async fn run(mut self) {
         while let Some(pending) = self.next().await {
-            let mut group = Group { pending, expected: self.latest.clone(), unknown: false };
-            loop {
-                match self.write(&mut group).await {
-                    End::Cut => {}
-                    End::Committed => {
-                        self.latest = Some(group.new_latest());
-                        self.pauses.reset();
-                        self.shared.durable(group.pending);
-                        break;
-                    }
-                    End::Terminal(terminal, outcomes) => {
-                        let mut last = group.pending;
-                        last.iter_mut().zip(outcomes).for_each(|(pending, outcome)| pending.waiter.set(outcome));
-                        return self.end(last, terminal);
-                    }
-                }
+            let trouble = Trouble::new(self.shared.config.retry_budget);
+            self.flying = Some(Group { pending, expected: self.latest.clone(), unknown: false, sent: false, trouble });
+            if let Err(end) = self.fly().await {
+                return self.end(end);
             }
+            let Some(group) = self.flying.take() else { return };
+            self.latest = Some(group.new_latest());
+            self.shared.durable(group.pending);
         }
-        self.end(Vec::new(), LegacyTerminal::Shutdown);
+        self.end(End { terminal: LegacyTerminal::Shutdown, fate: Fate::All(Outcome::Never) });
     }
 
-    fn end(&mut self, last: Vec<Pending>, terminal: LegacyTerminal) {
-        tracing::warn!(%terminal, "the writer of the legacy log has ended");
+    fn end(&mut self, End { terminal, fate }: End) {
+        match terminal {
+            // What its owner asked for is no alarm.
+            LegacyTerminal::Shutdown => tracing::info!("the writer of the legacy log was shut down"),
+            _ => tracing::warn!(%terminal, "the writer of the legacy log has ended"),
+        }
         self.ended = true;
-        self.shared.end(last, terminal);
+        let pending = self.flying.take().map(|group| group.pending).unwrap_or_default();
+        let outcomes = match fate {
+            Fate::All(outcome) => vec![outcome; pending.len()],
+            Fate::Each(outcomes) => outcomes,
+        };
+        self.shared.end(pending.into_iter().zip(outcomes).collect(), terminal);
     }
 
     /// The next entries; `None` once the writer was stopped, or nobody holds it and nothing waits.
-    async fn next(&self) -> Option<Vec<Pending>> {
+    async fn next(&mut self) -> Option<Vec<Pending>> {
         loop {
-            // Asked first: while entries keep coming there is always something to send.
-            if self.shared.is_stopped() {
-                return None;
-            }
-            // Asked before the line is looked at: what is committed before the last handle goes is still written.
-            let orphaned = self.shared.is_orphaned();
-            let pending = self.shared.take(self.most);
-            if !pending.is_empty() {
-                return Some(pending);
-            }
-            if orphaned {
-                return None;
-            }
-            tokio::select! {
-                () = self.shared.wake.notified() => {}
-                () = self.shared.stopped() => return None,
+            match self.shared.next(self.most) {
+                Next::Entries(pending) => return Some(pending),
+                Next::Over => return None,
+                Next::Nothing => self.shared.work.notified().await,
             }
         }
     }
 
-    /// Sends one transaction until it is decided.
-    async fn write(&mut self, group: &mut Group) -> End {
+    fn group(&mut self) -> &mut Group {
+        self.flying.as_mut().expect("a group is on its way")
+    }
+
+    /// Sends the group's transaction until it is durable.
+    async fn fly(&mut self) -> Result<(), End> {
         let keys = self.shared.log.keys().clone();
-        let txn = group.txn(&keys);
-        group.pending.iter_mut().for_each(|pending| pending.waiter.set(Outcome::Unknown));
+        let (min, max) = (self.shared.config.retry_min, self.shared.config.retry_max);
+        let mut backoff = Backoff::new(min, max);
+        let mut txn = self.group().txn(&keys);
         loop {
-            let Some(answer) = self.unless_stopped(STOP_GRACE, self.shared.log.kv().txn(&txn)).await else {
-                return all(group, LegacyTerminal::Shutdown, Outcome::Unknown);
-            };
+            let (log, began) = (self.shared.log.clone(), self.shared.now());
+            self.group().sent = true;
+            let answer = self.ask(log.kv().txn(&txn), began, true).await?;
+            let now = self.shared.now();
+            let group = self.group();
+            group.sent = false;
             match answer {
-                Ok(TxnOutcome::Committed) => return End::Committed,
+                Ok(TxnOutcome::Committed) => return Ok(()),
                 // L7: a group that did not commit at once keeps admission closed, whatever the reading will say.
-                Ok(TxnOutcome::CompareFailed) => self.shared.trouble(
-                    "something that the transaction compares is not as this writer left it; reading it again".into(),
-                ),
+                Ok(TxnOutcome::CompareFailed) => {
+                    let why = "something that the transaction compares is not as this writer left it; reading it again";
+                    group.trouble.on_failed_compare(why);
+                }
                 Err(error) if error.is_unknown() => {
                     group.unknown = true;
-                    self.shared.trouble(error.to_string());
+                    let within = group.trouble.on_unknown(&error, began, now);
+                    self.if_within(within)?;
                 }
                 Err(error) => {
-                    if let Some(end) = self.refused(group, &error) {
-                        return end;
-                    }
-                    if !self.pause().await {
-                        return stopped(group);
+                    match self.refused(&error)? {
+                        Refused::Cut => txn = self.group().txn(&keys),
+                        Refused::SendAgain => self.pause(&mut backoff).await?,
                     }
                     continue;
                 }
             }
-            match self.decide(group).await {
-                Ok(()) if self.pause().await => {}
-                Ok(()) => return stopped(group),
-                Err(end) => return end,
+            self.show_trouble();
+            if self.decide(&mut backoff).await? {
+                return Ok(());
             }
+            self.pause(&mut backoff).await?;
         }
     }
 
-    /// A refusal: nothing of this attempt was or will be applied. `None` if it may be sent again.
-    fn refused(&mut self, group: &mut Group, error: &KvError) -> Option<End> {
-        if error.kind == KvErrorKind::TooLarge && !group.unknown && group.pending.len() > 1 {
-            self.most = group.pending.len() / 2;
-            self.shared.put_back(group.pending.split_off(self.most));
-            return Some(End::Cut);
+    /// A refusal: nothing of this attempt was or will be applied.
+    fn refused(&mut self, error: &KvError) -> Result<Refused, End> {
+        let group = self.group();
+        group.trouble.on_refusal(error);
+        let half = group.pending.len() / 2;
+        if error.kind == KvErrorKind::TooLarge && !group.unknown && half > 0 {
+            let rest = group.pending.split_off(half);
+            self.most = half;
+            self.shared.put_back(rest);
+            self.show_trouble();
+            return Ok(Refused::Cut);
         }
-        if error.class() == ErrorClass::Permanent {
-            let reason = error.to_string();
-            return Some(all(group, LegacyTerminal::Rejected { reason }, undecided(group)));
+        self.show_trouble();
+        match error.class() {
+            ErrorClass::Permanent => Err(self.ends(permanent(error))),
+            ErrorClass::Transient | ErrorClass::Operator => Ok(Refused::SendAgain),
         }
-        self.shared.trouble(error.to_string());
-        None
     }
 
-    /// Finds out what became of the group by reading; `Ok` if it is to be sent again.
-    async fn decide(&mut self, group: &mut Group) -> Result<(), End> {
+    /// Finds out what became of the group by reading: whether it is durable, or is to be sent again.
+    async fn decide(&mut self, backoff: &mut Backoff) -> Result<bool, End> {
+        let group = self.group();
         let first = group.pending.first().map_or(Seq::ZERO, |pending| pending.entry.seq);
         let values: Vec<Bytes> = group.pending.iter().map(|pending| pending.value.clone()).collect();
         let (last, count) = (group.last(), values.len());
         let sent = Sent { first, values, expected: group.expected.clone(), unknown: group.unknown };
         let mut doubted = false;
         loop {
-            let Some(reading) = self.unless_stopped(Duration::ZERO, self.read(first, last, count)).await else {
-                return Err(stopped(group));
-            };
-            match reading {
+            let (shared, began) = (Arc::clone(&self.shared), self.shared.now());
+            let reading = self.ask(look(&shared, first, last, count), began, false).await?;
+            let now = self.shared.now();
+            // What was read between two writes, or in one damaged reply, is no verdict.
+            let doubt = match reading {
                 Ok(reading) => match judge(&sent, &reading) {
-                    Verdict::Committed => return Err(End::Committed),
-                    Verdict::Resend => return Ok(()),
-                    Verdict::Ended(outcomes) => return Err(End::Terminal(self.why(group, &reading), outcomes)),
-                    Verdict::Doubtful(outcomes) if doubted => {
-                        return Err(End::Terminal(self.why(group, &reading), outcomes));
+                    Verdict::Committed => return Ok(true),
+                    Verdict::Resend => return Ok(false),
+                    Verdict::Ended(outcomes) => {
+                        return Err(End { terminal: self.why(&reading), fate: Fate::Each(outcomes) });
                     }
-                    // What was read between two writes is no verdict.
-                    Verdict::Doubtful(_) => doubted = true,
+                    Verdict::Doubtful(outcomes) => End { terminal: self.why(&reading), fate: Fate::Each(outcomes) },
                 },
-                Err(LogError::Store(error)) if error.class() != ErrorClass::Permanent => {
-                    self.shared.trouble(error.to_string());
+                Err(LogError::Store(error)) => {
+                    let within = self.group().trouble.on_failed_read(&error, began, now);
+                    if error.class() == ErrorClass::Permanent {
+                        return Err(self.ends(permanent(&error)));
+                    }
+                    self.if_within(within)?;
+                    self.show_trouble();
+                    self.pause(backoff).await?;
+                    continue;
                 }
-                Err(error) => {
-                    let reason = error.to_string();
-                    return Err(all(group, LegacyTerminal::Corrupt { reason }, undecided(group)));
+                Err(error @ (LogError::Fault(_) | LogError::Refused(_))) => {
+                    self.ends(LegacyTerminal::Corrupt { reason: error.to_string() })
                 }
+            };
+            if std::mem::replace(&mut doubted, true) {
+                return Err(doubt);
             }
-            if !self.pause().await {
-                return Err(stopped(group));
-            }
-        }
-    }
-
-    /// Prefix, then `latest`, then the `count` entries from `first` to `last`: the order is what `judge` rests on.
-    async fn read(&self, first: Seq, last: Seq, count: usize) -> Result<Reading, LogError> {
-        let log = &self.shared.log;
-        let prefix = match log.read_prefix().await? {
-            None => None,
-            Some(prefix) => Some((prefix, self.base(&prefix).await?)),
-        };
-        let latest = log.kv().get(&log.keys().legacy_latest()).await?;
-        let mut stored: Vec<Option<Bytes>> = vec![None; count];
-        let before = Seq::new(first.get().saturating_sub(1));
-        let mut scan = log.scan(before, last, self.shared.limits().bytes);
-        loop {
-            let page = scan.next_page().await?;
-            if page.is_empty() {
-                return Ok(Reading { prefix, latest, stored });
-            }
-            for (seq, value) in page {
-                let at = usize::try_from(seq.distance_from(first)).ok();
-                if let Some(slot) = at.and_then(|at| stored.get_mut(at)) {
-                    *slot = Some(value);
-                }
-            }
-        }
-    }
-
-    /// The base, or `None` if only a snapshot could tell.
-    async fn base(&self, prefix: &DurablePrefix) -> Result<Option<Seq>, LogError> {
-        let log = &self.shared.log;
-        let storage = BatchStorage::open_for_reading(Arc::clone(log.kv()), log.keys().clone());
-        match base_of(&storage, prefix).await {
-            Ok(base) => Ok(Some(base)),
-            Err(LogError::Fault(_)) => Ok(None),
-            Err(error) => Err(error),
+            self.group().trouble.failed(Closed::Prefix, doubt.terminal.to_string());
+            self.show_trouble();
+            self.pause(backoff).await?;
         }
     }
 
     /// Who else was here: the key that gave it away.
-    fn why(&self, group: &Group, reading: &Reading) -> LegacyTerminal {
+    fn why(&self, reading: &Reading) -> LegacyTerminal {
         if let Some((found, _)) = reading.prefix {
             return LegacyTerminal::Fenced { found };
         }
@@ -237,8 +228,9 @@ impl Driver {
             Some(value) => format!("\"{}\"", crate::legacy::entry::excerpt(value)),
             None => "no such key".to_owned(),
         };
-        let taken = group
-            .pending
+        let group = self.flying.as_ref();
+        let pending = group.map_or(&[][..], |group| &group.pending);
+        let taken = pending
             .iter()
             .zip(&reading.stored)
             .find(|(mine, found)| found.as_ref().is_some_and(|found| *found != mine.value));
@@ -246,41 +238,72 @@ impl Driver {
             Some((mine, found)) => (mine.key.clone(), shown(None), shown(found.as_ref())),
             None => {
                 let latest = self.shared.log.keys().legacy_latest();
-                (latest, shown(group.expected.as_ref()), shown(reading.latest.as_ref()))
+                (latest, shown(group.and_then(|group| group.expected.as_ref())), shown(reading.latest.as_ref()))
             }
         };
         LegacyTerminal::OtherWriter { key: key.escape_ascii().to_string(), expected, found }
     }
 
-    /// `false` once the writer was stopped.
-    async fn pause(&mut self) -> bool {
-        let pause = self.pauses.next_pause(&*self.shared.env.entropy);
-        self.unless_stopped(Duration::ZERO, tokio::time::sleep(pause)).await.is_some()
+    /// Awaits the answer of a request sent at `began`, as long as the budget and the stop allow.
+    async fn ask<T>(&mut self, request: impl Future<Output = T>, began: MonoTime, transaction: bool) -> Result<T, End> {
+        let mut request = pin!(request);
+        let answer_by = self.group().trouble.answer_by(began);
+        let mut patience = Patience::new(began, transaction, answer_by);
+        let shared = Arc::clone(&self.shared);
+        while !self.stopping {
+            tokio::select! {
+                biased;
+                waited = patience.wait(request.as_mut(), &*shared.env.clock) => match waited {
+                    Waited::Answer(answer) => return Ok(answer),
+                    Waited::OutOfBudget => return Err(self.ends(LegacyTerminal::RetryBudget)),
+                    Waited::Noticed => {
+                        self.group().trouble.not_answered_yet(began);
+                        self.show_trouble();
+                    }
+                },
+                () = shared.stop.notified() => self.stopping = true,
+            }
+        }
+        timeout(STOP_GRACE, request).await.map_err(|_| self.ends(LegacyTerminal::Shutdown))
     }
 
-    /// `None` once the writer was stopped and `grace` has passed.
-    async fn unless_stopped<T>(&self, grace: Duration, work: impl Future<Output = T>) -> Option<T> {
-        let stopped = async {
-            self.shared.stopped().await;
-            tokio::time::sleep(grace).await;
-        };
-        tokio::select! {
-            biased;
-            done = work => Some(done),
-            () = stopped => None,
+    async fn pause(&mut self, backoff: &mut Backoff) -> Result<(), End> {
+        let pause = backoff.next_pause(&*self.shared.env.entropy);
+        // A stop that was noticed while a request was in flight is not told a second time.
+        self.stopping = self.stopping
+            || tokio::select! {
+                biased;
+                () = self.shared.stop.notified() => true,
+                () = sleep(pause) => false,
+            };
+        if self.stopping {
+            return Err(self.ends(LegacyTerminal::Shutdown));
+        }
+        let now = self.shared.now();
+        let within = self.group().trouble.on_pause_over(now);
+        self.if_within(within)
+    }
+
+    fn show_trouble(&self) {
+        if let Some(group) = &self.flying {
+            self.shared.trouble(&group.trouble);
         }
     }
+
+    fn if_within(&self, budget: Result<(), OutOfBudget>) -> Result<(), End> {
+        budget.map_err(|OutOfBudget| self.ends(LegacyTerminal::RetryBudget))
+    }
+
+    /// The end, with what is true of a group that nobody will send again.
+    fn ends(&self, terminal: LegacyTerminal) -> End {
+        // The last word about the group is shown with the end.
+        self.show_trouble();
+        End { terminal, fate: Fate::All(self.flying.as_ref().map_or(Outcome::Never, Group::fate)) }
+    }
 }
 
-fn all(group: &Group, terminal: LegacyTerminal, outcome: Outcome) -> End {
-    End::Terminal(terminal, vec![outcome; group.pending.len()])
-}
-
-fn stopped(group: &Group) -> End {
-    all(group, LegacyTerminal::Shutdown, undecided(group))
-}
-
-/// What is true of a group that nobody will send again.
-fn undecided(group: &Group) -> Outcome {
-    if group.unknown { Outcome::Unknown } else { Outcome::Never }
+/// The end that an error means which no retry cures.
+fn permanent(error: &KvError) -> LegacyTerminal {
+    let reason = error.to_string();
+    if is_damage(error) { LegacyTerminal::Corrupt { reason } } else { LegacyTerminal::Rejected { reason } }
 }

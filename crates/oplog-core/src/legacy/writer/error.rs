@@ -3,7 +3,7 @@
 use ha_types::Seq;
 
 use crate::legacy::{LegacyRefusal, LegacyReplica};
-use crate::{DurablePrefix, LogError, ReplayFault};
+use crate::{Closed, DurablePrefix, LogError, ReplayFault};
 
 /// Why an entry was refused; no sequence was used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -11,7 +11,9 @@ pub enum LegacyCommitError {
     /// OPLOG_UNAVAILABLE: the store fails, or the writer is being drained.
     #[error("the legacy log takes no entries: {reason}")]
     Unavailable {
-        /// Why.
+        /// Why, for programs.
+        closed: Closed,
+        /// Why, in words.
         reason: String,
     },
     /// QUEUE_FULL.
@@ -28,6 +30,9 @@ pub enum LegacyCommitError {
     /// The format cannot carry it.
     #[error(transparent)]
     Refused(#[from] LegacyRefusal),
+    /// Every sequence but the last, which is never used, has been given.
+    #[error("the legacy log takes no entries: its sequences have come to their end")]
+    Exhausted,
     /// The writer ended.
     #[error("the legacy log has ended: {0}")]
     Terminal(LegacyTerminal),
@@ -67,6 +72,9 @@ pub enum LegacyTerminal {
     /// Stopped by its owner, or its runtime or its last handle is gone.
     #[error("shut down")]
     Shutdown,
+    /// The store has not answered for longer than `retry_budget`.
+    #[error("the store has not answered for longer than retry_budget")]
+    RetryBudget,
 }
 
 /// Why a writer does not start.

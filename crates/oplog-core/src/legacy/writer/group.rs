@@ -1,4 +1,4 @@
-//! Owns the group: the entries of one transaction, what it compares, and what fits into it.
+//! Owns the group: the entries of one transaction, what it compares, what fits into it, and what is known of its fate.
 
 use bytes::Bytes;
 use ha_kv::{Compare, KvPair, Txn};
@@ -7,7 +7,8 @@ use ha_types::Seq;
 use super::waiter::Waiter;
 use super::{LegacyStartError, LegacyWriterConfig};
 use crate::legacy::LegacyEntry;
-use crate::{BatchStorage, LogKeys};
+use crate::writer::trouble::Trouble;
+use crate::{BatchStorage, LogKeys, Outcome};
 
 /// One entry in line.
 pub(super) struct Pending {
@@ -75,9 +76,18 @@ pub(super) struct Group {
     pub(super) expected: Option<Bytes>,
     /// An attempt had an unknown outcome: it may have applied, or may yet.
     pub(super) unknown: bool,
+    /// A transaction is without its answer.
+    pub(super) sent: bool,
+    /// What went wrong with it so far.
+    pub(super) trouble: Trouble,
 }
 
 impl Group {
+    /// What is true of it if nothing more is heard.
+    pub(super) fn fate(&self) -> Outcome {
+        if self.unknown || self.sent { Outcome::Unknown } else { Outcome::Never }
+    }
+
     pub(super) fn last(&self) -> Seq {
         self.pending.last().map_or(Seq::ZERO, |pending| pending.entry.seq)
     }

@@ -43,7 +43,7 @@ impl Core {
 
     /// By when a request sent at `now` must be answered.
     pub(in crate::writer) fn answer_by(&mut self, now: MonoTime) -> Option<MonoTime> {
-        self.flight().answer_by(now)
+        self.flight().trouble().answer_by(now)
     }
 
     fn flight(&mut self) -> &mut Flight {
@@ -57,7 +57,7 @@ impl Core {
             return action;
         }
         let fenced_by = flight.fenced_by();
-        if let (Some(closed), Some(failure)) = (flight.closed(), flight.failure()) {
+        if let (Some(closed), Some(failure)) = (flight.trouble().closed(), flight.trouble().failure()) {
             self.counters.last_error = Some(failure.clone());
             self.failing = Some((closed, failure));
             self.failed = closed;

@@ -53,7 +53,7 @@ impl Core {
         };
         self.wake_at = usize::MAX;
         // The entries keep their slots until they are sealed, reservations keep theirs longer (RFC §8).
-        self.admission.release(taken.slots, &mut self.wake);
+        self.admission.give_back(taken.slots);
         self.reopen();
         let WaitingBatch { entries, first_seq, callbacks, since, bulk: _ } = taken.batch;
         self.counters.waiting.record(now.saturating_since(since));

@@ -69,6 +69,14 @@ impl BatchFlight {
         self.flight.on_stored(&Ok(stored), MOMENT).into()
     }
 
+    /// The read of the record at the batch's id failed.
+    ///
+    /// # Panics
+    /// As [`Self::on_stored`].
+    pub fn on_stored_failed(&mut self, error: KvError) -> FlightStep {
+        self.flight.on_stored(&Err(error), MOMENT).into()
+    }
+
     /// The writer is told to stop while `sent`, a transaction, was or was not without its answer.
     pub fn stop(&mut self, sent: bool) -> FlightStep {
         self.flight.interrupt(Terminal::Shutdown, sent).into()
@@ -81,18 +89,12 @@ impl BatchFlight {
             new,
             entries,
             backoff: _,
-            budget: _,
-            spent: _,
-            counting_from: _,
+            trouble: _,
             unknown,
             appends: _,
             doubted,
             fenced_by,
             batch_reads,
-            unanswered_since: _,
-            cause: _,
-            lately: _,
-            closed: _,
         } = &self.flight;
         (*expected, *new, *entries, *unknown, *doubted, *fenced_by, *batch_reads)
     }

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::Outcome;
+use crate::writer::class::Class;
 
 /// How the writer ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,11 +68,31 @@ pub(super) enum Stored {
     Failed,
 }
 
-/// One entry: its sequence, its size, whether it calls back.
+/// One entry: its sequence, for whom its slot was, whether it calls back, and what it takes of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) seq: u64,
+    class: Class,
     pub(super) calls_back: bool,
+    pub(super) bytes: usize,
+}
+
+/// One who stands in line. With a slot it has been granted it and has not looked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct InLine {
+    pub(super) number: u64,
+    class: Class,
+    pub(super) granted: bool,
+}
+
+/// Why there is no slot, though admission is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Full {
+    /// Bulk has its share of the slots.
+    BulkEntries,
+    /// What waits of bulk fills its share of a batch.
+    BulkBytes,
+    Entries,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -97,12 +118,15 @@ pub(super) struct Span {
 #[derive(Debug)]
 pub(super) struct Model {
     limit: usize,
+    /// A batch is full with so many bytes.
+    seal_bytes: usize,
     /// How long a batch may be without an answer in all.
     budget: Option<Duration>,
-    pub(super) reserved: usize,
+    /// Reservations, each for its class.
+    reserved: Vec<Class>,
     pub(super) waiting: VecDeque<Entry>,
-    /// In line for a slot, first come first served; those with a slot have been granted it and not looked.
-    pub(super) line: Vec<(u64, bool)>,
+    /// In line for a slot, first come first served among those who may have one.
+    pub(super) line: Vec<InLine>,
     pub(super) flight: Option<Flight>,
     /// Parts of a cut, which hold no slots.
     pub(super) cut: VecDeque<Vec<Entry>>,
@@ -116,11 +140,12 @@ pub(super) struct Model {
 }
 
 impl Model {
-    pub(super) fn new(limit: usize, budget: Option<Duration>) -> Self {
+    pub(super) fn new(limit: usize, seal_bytes: usize, budget: Option<Duration>) -> Self {
         Self {
             limit,
+            seal_bytes,
             budget,
-            reserved: 0,
+            reserved: Vec::new(),
             waiting: VecDeque::new(),
             line: Vec::new(),
             flight: None,
@@ -134,80 +159,130 @@ impl Model {
         }
     }
 
+    fn all_slots(&self) -> impl Iterator<Item = Class> {
+        let granted = self.line.iter().filter(|who| who.granted).map(|who| who.class);
+        self.reserved.iter().copied().chain(self.waiting.iter().map(|entry| entry.class)).chain(granted)
+    }
+
     pub(super) fn slots(&self) -> usize {
-        self.reserved + self.waiting.len() + self.line.iter().filter(|(_, granted)| *granted).count()
+        self.all_slots().count()
+    }
+
+    pub(super) fn seal_bytes(&self) -> usize {
+        self.seal_bytes
+    }
+
+    pub(super) fn bulk_slots(&self) -> usize {
+        self.all_slots().filter(|class| *class == Class::Bulk).count()
+    }
+
+    /// Whether somebody of this class holds a reservation.
+    pub(super) fn holds(&self, class: Class) -> bool {
+        self.reserved.contains(&class)
+    }
+
+    /// Seven eighths, rounded down, but for one that is all there is.
+    fn bulk_share(of: usize) -> usize {
+        (of * 7 / 8).max(1)
+    }
+
+    /// Why `class` may not have `n` slots now.
+    pub(super) fn full(&self, class: Class, n: usize) -> Option<Full> {
+        if class == Class::Bulk {
+            let waiting: usize = self.waiting.iter().filter(|e| e.class == class).map(|e| e.bytes).sum();
+            if self.bulk_slots() + n > Self::bulk_share(self.limit) {
+                return Some(Full::BulkEntries);
+            }
+            if waiting >= Self::bulk_share(self.seal_bytes) {
+                return Some(Full::BulkBytes);
+            }
+        }
+        (self.slots() + n > self.limit).then_some(Full::Entries)
     }
 
     pub(super) fn accepting(&self) -> bool {
         !self.failing && !self.draining && self.end.is_none()
     }
 
-    fn somebody_waits(&self) -> bool {
-        self.line.iter().any(|(_, granted)| !granted)
+    /// Whether anybody of this class is in line without a slot.
+    pub(super) fn somebody_waits(&self, class: Class) -> bool {
+        self.line.iter().any(|who| who.class == class && !who.granted)
     }
 
-    pub(super) fn reserve(&mut self, n: usize) -> bool {
+    /// How many `class` may have at most.
+    pub(super) fn most(&self, class: Class) -> usize {
+        if class == Class::Bulk { Self::bulk_share(self.limit) } else { self.limit }
+    }
+
+    pub(super) fn reserve(&mut self, class: Class, n: usize) -> bool {
         let ok = self.accepting()
-            && (1..=self.limit).contains(&n)
-            && !self.somebody_waits()
-            && self.slots() + n <= self.limit;
-        self.reserved += if ok { n } else { 0 };
+            && (1..=self.most(class)).contains(&n)
+            && !self.somebody_waits(class)
+            && self.full(class, n).is_none();
+        if ok {
+            self.reserved.extend(std::iter::repeat_n(class, n));
+        }
         ok
     }
 
     /// Whether the slot was free at once; else joined the line as `number` (if the writer accepts).
-    pub(super) fn join(&mut self, number: u64) -> bool {
-        if self.reserve(1) {
+    pub(super) fn join(&mut self, class: Class, number: u64) -> bool {
+        if self.reserve(class, 1) {
             return true;
         }
         if self.accepting() {
-            self.line.push((number, false));
+            self.line.push(InLine { number, class, granted: false });
         }
         false
     }
 
     /// `Some(true)`: has the slot now; `Some(false)`: goes on waiting; `None`: was turned away.
     pub(super) fn turn(&mut self, number: u64) -> Option<bool> {
-        let at = self.line.iter().position(|(n, _)| *n == number)?;
-        if self.line[at].1 {
-            self.line.remove(at);
-            self.reserved += 1;
+        let at = self.line.iter().position(|who| who.number == number)?;
+        if self.line[at].granted {
+            let who = self.line.remove(at);
+            self.reserved.push(who.class);
             return Some(true);
         }
         Some(false)
     }
 
     pub(super) fn leave(&mut self, number: u64) {
-        self.line.retain(|(n, _)| *n != number);
+        self.line.retain(|who| who.number != number);
         self.grant();
     }
 
+    /// A slot goes to whoever came first of those who may have one: bulk is passed while it has its share, and by nobody else.
     fn grant(&mut self) {
-        while self.slots() < self.limit {
-            let Some(first) = self.line.iter_mut().find(|(_, granted)| !granted) else { return };
-            first.1 = true;
+        while let Some(at) = self.line.iter().position(|who| !who.granted && self.full(who.class, 1).is_none()) {
+            self.line[at].granted = true;
         }
     }
 
     fn turn_away(&mut self) {
-        self.line.retain(|(_, granted)| *granted);
+        self.line.retain(|who| who.granted);
     }
 
-    pub(super) fn abort(&mut self) {
-        self.reserved -= 1;
+    fn give_up(&mut self, class: Class) {
+        let at = self.reserved.iter().position(|held| *held == class).expect("a reservation of this class");
+        self.reserved.remove(at);
+    }
+
+    pub(super) fn abort(&mut self, class: Class) {
+        self.give_up(class);
         self.grant();
     }
 
-    /// `fits` says whether the entry could be in a batch.
-    pub(super) fn commit(&mut self, calls_back: bool, fits: bool) -> Option<u64> {
+    /// `fits` says whether the entry could be in a batch, `bytes` what it takes of one.
+    pub(super) fn commit(&mut self, class: Class, calls_back: bool, fits: bool, bytes: usize) -> Option<u64> {
         if self.end.is_some() || !fits {
-            self.abort();
+            self.abort(class);
             return None;
         }
-        self.reserved -= 1;
+        self.give_up(class);
         let seq = self.next_seq;
         self.next_seq += 1;
-        self.waiting.push_back(Entry { seq, calls_back });
+        self.waiting.push_back(Entry { seq, class, calls_back, bytes });
         Some(seq)
     }
 
@@ -359,7 +434,9 @@ impl Model {
         self.tell(&flight.entries, Outcome::Durable);
     }
 
-    pub(super) fn cut(&mut self, parts: &[usize]) {
+    /// `refused` is the size of the batch if a store has found it too large: no later one is filled to more than half of it.
+    pub(super) fn cut(&mut self, parts: &[usize], refused: Option<usize>) {
+        self.seal_bytes = refused.map_or(self.seal_bytes, |bytes| self.seal_bytes.min(bytes / 2));
         let mut entries = self.flight.take().expect("in flight").entries;
         for count in parts.iter().rev() {
             let part = entries.split_off(entries.len() - count);

@@ -1,6 +1,7 @@
 //! What is left at rest: after a million tickets that nobody read, nothing. And the one state that only the core can show.
 
 use std::sync::Arc;
+use std::task::Waker;
 use std::time::Duration;
 
 use ha_types::{Epoch, ManualClock, MonoTime, Owner, SeededEntropy};
@@ -10,7 +11,7 @@ use crate::writer::class::Class;
 use crate::writer::core::Core;
 use crate::writer::flight::Action;
 use crate::writer::{OrderedWriter, Phase, WriterConfig, WriterEnv};
-use crate::{DurablePrefix, Outcome, Terminal};
+use crate::{DurablePrefix, NewEntry, Outcome, Terminal};
 
 async fn writer() -> OrderedWriter {
     let env = WriterEnv { clock: Arc::new(ManualClock::new()), entropy: Arc::new(SeededEntropy::new(1)) };
@@ -94,4 +95,21 @@ fn stop_and_drain_while_a_batch_is_being_sealed() {
         }
         assert_eq!(core.metrics(MonoTime::ZERO).slots, 0);
     }
+}
+
+/// A departure frees slots and bytes in one step: who waits for both and came first is not passed by one who waits for a slot alone.
+#[test]
+fn bulk_that_waits_for_bytes_is_not_passed_when_the_batch_that_held_them_leaves() {
+    let claimed = DurablePrefix { epoch: Epoch::new(1), owner: Owner::new(1), ..DurablePrefix::FRESH };
+    let config = WriterConfig { oplog_batch_max_entries: 3, oplog_batch_max_bytes: 1000, ..WriterConfig::default() };
+    let mut core = Core::new(config, claimed, 0);
+    core.reserve(Class::Bulk, 1).expect("a slot");
+    let large = NewEntry { payload: &[0; 880], ..ENTRY };
+    core.commit(Class::Bulk, &large, &mut None, || MonoTime::ZERO).expect("bulk's share of a batch in one entry");
+    core.reserve(Class::Waiter, 2).expect("the other slots");
+    let mut join = |class| core.reserve_or_join(class, Waker::noop()).expect("it accepts").expect("nothing is free");
+    let (bulk, waiter) = (join(Class::Bulk), join(Class::Waiter));
+    core.depart(0, MonoTime::ZERO).expect("one batch");
+    let mut turn = |class, number| core.turn(class, number, Waker::noop()).expect("it accepts");
+    assert_eq!((turn(Class::Bulk, bulk), turn(Class::Waiter, waiter)), (true, false), "first come, first served");
 }

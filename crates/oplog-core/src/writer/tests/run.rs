@@ -10,13 +10,13 @@ use ha_types::{MonoTime, SeededEntropy};
 use parking_lot::Mutex;
 use proptest::prelude::*;
 
-use super::model::{Answer, End, Found, Model, Next, Span, Stored};
+use super::model::{Answer, End, Found, Full, Model, Next, Span, Stored};
 use crate::record::{BatchCompressor, BatchRef, OpenBatch};
 use crate::writer::class::Class;
 use crate::writer::core::{Core, Sealed};
 use crate::writer::flight::{Action, Moment, Then};
 use crate::writer::notifier::{Callback, Notice, run_notice};
-use crate::writer::{ReserveError, WriterConfig};
+use crate::writer::{Refusal, ReserveError, WriterConfig};
 use crate::{DurablePrefix, Epoch, LogError, NewEntry, Outcome, Owner, Seq, Terminal};
 
 const LIMIT: usize = 6;
@@ -29,12 +29,13 @@ const BUDGET_MS: u64 = 64;
 /// What happens next. Numbers pick among what is there.
 #[derive(Clone, Debug)]
 pub(super) enum Event {
-    Reserve(usize),
-    Join,
+    Reserve(Class, usize),
+    Join(Class),
     Look(usize),
     Leave(usize),
-    Abort,
+    Abort(Class),
     Commit {
+        class: Class,
         payload: usize,
         calls_back: bool,
     },
@@ -71,13 +72,17 @@ impl Event {
         ];
         let stored = prop_oneof![1 => Just(Stored::Mine), 1 => Just(Stored::Higher), 1 => Just(Stored::Absent), 9 => Just(Stored::Failed)];
         let took = prop_oneof![8 => 0..3_u64, 1 => Just(BUDGET_MS / 2), 1 => Just(BUDGET_MS)];
+        let class = || prop_oneof![Just(Class::Waiter), Just(Class::Bulk)];
+        // The largest fill bulk's share of a batch before its slots are used up, or fit no batch.
+        let payload = prop_oneof![3 => 0..300_usize, 2 => 700..830_usize];
         prop_oneof![
-            8 => (0..LIMIT + 2).prop_map(Self::Reserve),
-            3 => Just(Self::Join),
+            8 => (class(), 0..LIMIT + 2).prop_map(|(class, n)| Self::Reserve(class, n)),
+            8 => class().prop_map(Self::Join),
             3 => (0..4_usize).prop_map(Self::Look),
             1 => (0..4_usize).prop_map(Self::Leave),
-            3 => Just(Self::Abort),
-            16 => (0..300_usize, any::<bool>()).prop_map(|(payload, calls_back)| Self::Commit { payload, calls_back }),
+            3 => class().prop_map(Self::Abort),
+            16 => (class(), payload, any::<bool>())
+                .prop_map(|(class, payload, calls_back)| Self::Commit { class, payload, calls_back }),
             24 => (answer, found, stored, took).prop_map(|(answer, found, stored, took)| Self::Drive { answer, found, stored, took }),
             1 => prop_oneof![3 => Just(Self::Drain), 1 => Just(Self::Stop), 1 => Just(Self::Interrupt)],
         ]
@@ -86,6 +91,11 @@ impl Event {
 
 /// What some run has to reach.
 pub(super) const SITUATIONS: &[&str] = &[
+    "a waiter passed bulk that waits for its share",
+    "bulk had its share of a batch",
+    "bulk had its share of the slots",
+    "bulk reserved more than its share",
+    "bulk was granted a slot in line",
     "batch cut",
     "batch rolled by bytes",
     "commit refused after the end",
@@ -118,7 +128,7 @@ struct Run {
     model: Model,
     entropy: Arc<SeededEntropy>,
     /// Numbers in line: the core's.
-    line: Vec<u64>,
+    line: Vec<(u64, Class)>,
     sealed: Option<Sealed>,
     action: Option<Action>,
     told: Arc<Mutex<Vec<(u64, Outcome)>>>,
@@ -129,6 +139,8 @@ struct Run {
     now: Duration,
     /// The store was full for this batch.
     was_full: bool,
+    /// The batch in flight was sent.
+    was_sent: bool,
     /// The largest record of one entry, by what the store has refused.
     entry_limit: usize,
 }
@@ -146,7 +158,7 @@ pub(super) fn run(events: &[Event]) -> BTreeSet<&'static str> {
     let claimed = DurablePrefix { epoch: Epoch::new(5), owner: Owner::new(0xa), ..DurablePrefix::FRESH };
     let mut run = Run {
         core: Core::new(config, claimed, 0),
-        model: Model::new(LIMIT, budget),
+        model: Model::new(LIMIT, BATCH_BYTES, budget),
         entropy: Arc::new(SeededEntropy::new(events.len() as u64)),
         line: Vec::new(),
         sealed: None,
@@ -155,6 +167,7 @@ pub(super) fn run(events: &[Event]) -> BTreeSet<&'static str> {
         ended: false,
         now: Duration::ZERO,
         was_full: false,
+        was_sent: false,
         reached: BTreeSet::new(),
         chain: 0,
         entry_limit: BATCH_BYTES,
@@ -169,17 +182,18 @@ pub(super) fn run(events: &[Event]) -> BTreeSet<&'static str> {
 impl Run {
     fn step(&mut self, event: &Event) {
         match event {
-            Event::Reserve(n) => self.reserve(*n),
-            Event::Join => self.join(),
+            Event::Reserve(class, n) => self.reserve(*class, *n),
+            Event::Join(class) => self.join(*class),
             Event::Look(pick) => self.look(*pick),
             Event::Leave(pick) => self.leave(*pick),
-            Event::Abort if self.model.reserved > 0 => {
-                self.core.abort(Class::Waiter);
-                self.model.abort();
+            Event::Abort(class) if self.model.holds(*class) => {
+                self.core.abort(*class);
+                self.model.abort(*class);
             }
-            Event::Abort => {}
-            Event::Commit { payload, calls_back } if self.model.reserved > 0 => self.commit(*payload, *calls_back),
-            Event::Commit { .. } => {}
+            Event::Commit { class, payload, calls_back } if self.model.holds(*class) => {
+                self.commit(*class, *payload, *calls_back);
+            }
+            Event::Abort(_) | Event::Commit { .. } => {}
             Event::Drive { answer, found, stored, took } => self.drive(*answer, *found, *stored, *took),
             Event::Interrupt => self.interrupt(),
             Event::Stop => {
@@ -194,42 +208,74 @@ impl Run {
         }
     }
 
-    fn reserve(&mut self, n: usize) {
-        let expected = self.model.reserve(n);
-        match self.core.reserve(Class::Waiter, n) {
-            Ok(()) => assert!(expected),
-            Err(ReserveError::OutOfRange { .. }) => assert!(n == 0 || n > LIMIT),
+    fn reserve(&mut self, class: Class, n: usize) {
+        let full = self.model.full(class, n);
+        let refused = self.core.metrics(MonoTime::ZERO).refused;
+        let expected = self.model.reserve(class, n);
+        match self.core.reserve(class, n) {
+            Ok(()) => {
+                assert!(expected);
+                self.passed(class);
+            }
+            Err(ReserveError::OutOfRange { limit, .. }) => {
+                assert_eq!(limit, self.model.most(class));
+                assert!(n == 0 || n > limit);
+                if n > 0 && n <= LIMIT {
+                    self.reached.insert("bulk reserved more than its share");
+                }
+            }
             Err(ReserveError::Unavailable { .. }) => {
                 self.reached.insert("unavailable");
                 assert!(!expected && !self.model.accepting());
             }
             Err(ReserveError::QueueFull) => {
-                self.reached.insert("queue full");
                 assert!(!expected && self.model.accepting());
+                let (why, situation) = match full.expect("nobody is refused who may have a slot") {
+                    Full::BulkEntries => (Refusal::BulkEntries, "bulk had its share of the slots"),
+                    Full::BulkBytes => (Refusal::BulkBytes, "bulk had its share of a batch"),
+                    Full::Entries => (Refusal::QueueEntries, "queue full"),
+                };
+                let counted = self.core.metrics(MonoTime::ZERO).refused.of(why) - refused.of(why);
+                assert_eq!(counted, 1, "{why:?}");
+                self.reached.insert(situation);
             }
         }
     }
 
-    fn join(&mut self) {
+    /// Somebody of `class` got a slot.
+    fn passed(&mut self, class: Class) {
+        if class == Class::Waiter && self.model.somebody_waits(Class::Bulk) {
+            self.reached.insert("a waiter passed bulk that waits for its share");
+        }
+    }
+
+    fn join(&mut self, class: Class) {
         let accepting = self.model.accepting();
-        match self.core.reserve_or_join(Class::Waiter, Waker::noop()) {
-            Ok(None) => assert!(self.model.join(u64::MAX)),
+        match self.core.reserve_or_join(class, Waker::noop()) {
+            Ok(None) => {
+                assert!(self.model.join(class, u64::MAX));
+                self.passed(class);
+            }
             Ok(Some(number)) => {
-                assert!(!self.model.join(number));
-                self.line.push(number);
+                assert!(!self.model.join(class, number));
+                self.line.push((number, class));
             }
             Err(_) => assert!(!accepting),
         }
     }
 
     fn look(&mut self, pick: usize) {
-        let Some(number) = self.line.get(pick).copied() else { return };
+        let Some((number, class)) = self.line.get(pick).copied() else { return };
         let expected = self.model.turn(number);
-        match self.core.turn(Class::Waiter, number, Waker::noop()) {
+        match self.core.turn(class, number, Waker::noop()) {
             Ok(true) => {
-                self.reached.insert("granted in line");
+                self.reached.insert(match class {
+                    Class::Waiter => "granted in line",
+                    Class::Bulk => "bulk was granted a slot in line",
+                });
                 assert_eq!(expected, Some(true));
                 self.line.remove(pick);
+                self.passed(class);
             }
             Ok(false) => assert_eq!(expected, Some(false)),
             Err(_) => {
@@ -244,15 +290,15 @@ impl Run {
         if pick >= self.line.len() {
             return;
         }
-        let number = self.line.remove(pick);
-        if self.model.line.contains(&(number, true)) {
+        let (number, class) = self.line.remove(pick);
+        if self.model.line.iter().any(|who| who.number == number && who.granted) {
             self.reached.insert("left the line with a slot");
         }
-        self.core.leave(Class::Waiter, number);
+        self.core.leave(class, number);
         self.model.leave(number);
     }
 
-    fn commit(&mut self, payload: usize, calls_back: bool) {
+    fn commit(&mut self, class: Class, payload: usize, calls_back: bool) {
         let mut bytes = vec![0; 8 + payload];
         bytes[..8].copy_from_slice(&self.model.next_seq.to_le_bytes());
         let entry = NewEntry { op_type: 1, tenant: "default", key: b"k", payload: &bytes };
@@ -260,14 +306,18 @@ impl Run {
         let mut callback =
             calls_back.then(|| Callback::new(move |seq: Seq, outcome| told.lock().push((seq.get(), outcome))));
         let fits = OpenBatch::entry_len(&entry) + OpenBatch::HEADER_BOUND <= self.entry_limit;
-        let expected = self.model.commit(calls_back, fits);
-        match self.core.commit(Class::Waiter, &entry, &mut callback, || MonoTime::ZERO) {
+        let waiting = |core: &Core| core.metrics(MonoTime::ZERO).waiting_bytes;
+        let before = waiting(&self.core);
+        let committed = self.core.commit(class, &entry, &mut callback, || MonoTime::ZERO);
+        let bytes = usize::try_from(waiting(&self.core) - before).expect("a small entry");
+        let expected = self.model.commit(class, calls_back, fits, bytes);
+        match committed {
             Ok((seq, _)) => assert_eq!(Some(seq.get()), expected),
             Err(e) => {
                 assert_eq!(expected, None, "{e}");
                 let refused = if fits { "commit refused after the end" } else { "commit refused as too large" };
                 self.reached.insert(refused);
-                self.core.abort(Class::Waiter);
+                self.core.abort(class);
             }
         }
     }
@@ -289,6 +339,7 @@ impl Run {
         let action = match self.action.take() {
             None => return self.depart(),
             Some(Action::Append) => {
+                self.was_sent = true;
                 let action = self.core.on_append(&append_answer(answer), at);
                 let next = self.model.append(answer, span);
                 self.same(&action, next);
@@ -351,7 +402,9 @@ impl Run {
                 let parts = self.core.cut_parts();
                 assert!(parts.len() > 1, "a cut makes parts");
                 let after = self.core.metrics(MonoTime::ZERO).waiting_entries;
-                self.model.cut(&parts[..parts.len() - self.model.cut.len()]);
+                let refused = self.was_sent.then_some(record.len());
+                self.model.cut(&parts[..parts.len() - self.model.cut.len()], refused);
+                assert_eq!(self.core.metrics(MonoTime::ZERO).seal_bytes as usize, self.model.seal_bytes());
                 assert_eq!(after - before, BatchRef::decode(&record).expect("decodes").count() as u64);
             }
             Action::End(terminal, outcome) => {
@@ -384,9 +437,12 @@ impl Run {
         let count = BatchRef::decode(&sealed.record).expect("it decodes").count();
         if self.model.cut.is_empty() && count < self.model.waiting.len() {
             self.reached.insert("batch rolled by bytes");
-            assert!(sealed.record.len() + 400 > self.core.metrics(MonoTime::ZERO).seal_bytes as usize, "it left early");
+            let next = self.model.waiting[count].bytes;
+            let filled = sealed.record.len() + next + 2 * OpenBatch::HEADER_BOUND;
+            assert!(filled > self.model.seal_bytes(), "it left early");
         }
         self.model.depart(count);
+        self.was_sent = false;
         self.check_record(&sealed);
         let action = self.core.take_off(&mut sealed);
         self.sealed = Some(sealed);
@@ -466,6 +522,7 @@ impl Run {
         assert_eq!(status.durable.last_seq.get(), model.durable, "after {event:?}");
         let metrics = core.metrics(MonoTime::ZERO);
         assert_eq!(metrics.slots as usize, model.slots(), "L9, after {event:?}");
+        assert_eq!(metrics.bulk_slots as usize, model.bulk_slots(), "after {event:?}");
         let waiting = model.waiting.len() + model.cut.iter().map(Vec::len).sum::<usize>();
         assert_eq!(metrics.waiting_entries as usize, waiting, "after {event:?}");
         assert_eq!(core.not_durable(), model.next_seq - 1 - model.durable, "after {event:?}");

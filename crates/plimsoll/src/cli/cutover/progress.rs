@@ -1,32 +1,36 @@
 //! Owns the progress bar of the replay, and the state machine that moves it. Where there is no terminal nothing is drawn.
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use oplog_core::{ApplyError, EntryRef, Seq, StateMachine};
+
+use crate::cli::bar::bar;
 
 /// The bar.
 #[derive(Clone, Debug)]
-pub(super) struct Progress(ProgressBar);
+pub(super) struct Progress {
+    bar: ProgressBar,
+    /// Whether the old primary is watched once all is replayed.
+    watches: bool,
+}
 
 impl Progress {
-    /// A bar, or none where a program reads the output.
-    pub(super) fn new(hidden: bool) -> Self {
-        let bar = if hidden { ProgressBar::hidden() } else { ProgressBar::no_length() };
-        let style = ProgressStyle::with_template("{msg} {wide_bar} {human_pos}/{human_len} {per_sec} {eta}");
-        Self(style.map_or_else(|_| bar.clone(), |style| bar.clone().with_style(style)))
+    /// A bar, or none beside JSON.
+    pub(super) fn new(json: bool, watches: bool) -> Self {
+        Self { bar: bar("{msg} {wide_bar} {human_pos}/{human_len} {per_sec} {eta}", json), watches }
     }
 
     /// A replay begins, of so many entries if all is as it seems.
     pub(super) fn replaying(&self, entries: Option<Seq>) {
-        self.0.reset();
-        self.0.set_message("replaying the legacy log");
+        self.bar.reset();
+        self.bar.set_message("replaying the legacy log");
         match entries {
-            Some(entries) => self.0.set_length(entries.get()),
-            None => self.0.unset_length(),
+            Some(entries) => self.bar.set_length(entries.get()),
+            None => self.bar.unset_length(),
         }
     }
 
     pub(super) fn end(&self) {
-        self.0.finish_and_clear();
+        self.bar.finish_and_clear();
     }
 }
 
@@ -51,9 +55,9 @@ impl<S: StateMachine> StateMachine for Watched<S> {
     fn apply(&mut self, entry: EntryRef<'_>) -> Result<(), ApplyError> {
         let seq = entry.seq;
         self.inner.apply(entry)?;
-        let bar = &self.progress.0;
+        let bar = &self.progress.bar;
         bar.inc(1);
-        if bar.length() == Some(seq.get()) {
+        if self.progress.watches && bar.length() == Some(seq.get()) {
             bar.set_message("watching that the old primary is quiet");
         }
         Ok(())
@@ -61,7 +65,7 @@ impl<S: StateMachine> StateMachine for Watched<S> {
 
     fn pass_hole(&mut self, through: Seq) -> Result<(), ApplyError> {
         self.inner.pass_hole(through)?;
-        self.progress.0.set_position(through.get());
+        self.progress.bar.set_position(through.get());
         Ok(())
     }
 }

@@ -47,7 +47,7 @@ impl World {
     fn elector(&self, name: &str, link: &Arc<FaultyKv>, seed: u64) -> Arc<Elector> {
         let entropy = Arc::new(SeededEntropy::new(seed));
         let config = ElectionConfig { ttl: TTL, ..ElectionConfig::default() };
-        let candidate = Bytes::copy_from_slice(name.as_bytes());
+        let candidate = Bytes::from(format!("{name}:1"));
         let lease = Arc::clone(link) as _;
         Arc::new(Elector::new(lease, Self::keys().leader(), candidate, config, self.clock.clone(), entropy).unwrap())
     }
@@ -64,7 +64,8 @@ impl World {
     async fn node_that_writes(&self, name: &str, seed: u64, writer: WriterConfig) -> Node {
         let link = FaultyKv::new(Arc::clone(&self.store), seed);
         let elector = self.elector(name, &link, seed);
-        let info = NodeInfo { node: name.parse().unwrap(), cluster: "c".parse().unwrap(), address: name.to_owned() };
+        let info =
+            NodeInfo { node: name.parse().unwrap(), cluster: "c".parse().unwrap(), address: format!("{name}:1") };
         let shared = Arc::new(Shared::new(info, LeaderLookup::new(Arc::clone(&elector))));
         let shutdown = Shutdown::new();
         let cycle = Cycle {
@@ -291,7 +292,7 @@ async fn a_leader_cut_off_from_the_store_stops_and_follows_later() {
     let refused = a.shared.enter().await.unwrap_err();
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(refused.code(), ErrorCode::NotLeader);
-    assert_eq!(a.shared.not_leader("x").await.leader_address, "b");
+    assert_eq!(a.shared.not_leader("x").await.leader_address, "b:1");
     assert_eq!(a.shared.figures().applied(), b.shared.figures().durable().1);
 }
 

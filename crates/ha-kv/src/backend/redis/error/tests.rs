@@ -68,7 +68,7 @@ fn every_row_has_a_test() {
     let killed = "ERR Script killed by user with SCRIPT KILL...";
     for row in TABLE {
         let asked = ASKED.iter().chain([&killed]).any(|text| std::ptr::eq(find(text), row));
-        assert!(asked, "nothing asks about {:?} {:?}", row.prefix, row.text);
+        assert!(asked, "nothing asks about {:?} {:?}", row.native, row.text);
     }
 }
 
@@ -80,7 +80,7 @@ fn the_table_for_readers_is_the_table() {
         .iter()
         .map(|row| {
             let also = if row.text.is_empty() { String::new() } else { format!(" with \"{}\"", row.text) };
-            let (prefix, kind, effect) = (row.prefix.trim_end(), row.kind, row.effect);
+            let (prefix, kind, effect) = (row.native.trim_end(), row.kind, row.effect);
             format!("| `{prefix}`{also} | `{kind:?}` | `{effect:?}` | {:?} |", row.follow_up)
         })
         .collect();
@@ -108,8 +108,8 @@ fn r7_any_other_text_proves_nothing() {
 #[test]
 fn no_row_is_hidden_by_an_earlier_one() {
     for (at, row) in TABLE.iter().enumerate() {
-        let first = TABLE.iter().position(|r| row.prefix.starts_with(r.prefix) && row.text.contains(r.text));
-        assert_eq!(first, Some(at), "{:?} {:?}", row.prefix, row.text);
+        let first = TABLE.iter().position(|r| row.native.starts_with(r.native) && row.text.contains(r.text));
+        assert_eq!(first, Some(at), "{:?} {:?}", row.native, row.text);
     }
 }
 

@@ -29,6 +29,7 @@ async fn entry() {
         "hold-lock" => hold_lock(&path).await,
         "count-up" => processes::count_up(&path).await,
         "fill" => errors::fill_until_the_system_refuses(&path).await,
+        "fill-disk" => errors::fill_the_disk_and_make_room(&path).await,
         "read-only" => files::read_only_as_a_user(&path).await,
         other => panic!("no role {other}"),
     }
@@ -142,4 +143,33 @@ pub(super) fn run_limited(role: &str, path: &str, blocks: u32) -> String {
     command.env(ROLE, role).env(PATH, path).stdin(Stdio::null());
     let output = command.output().expect("the process runs");
     String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
+}
+
+/// Runs a role to its end with a disk of `kib` at `path`, that is gone with it, and gives what it said. `None` where this user may not
+/// have one, which `test` has then announced.
+#[expect(clippy::disallowed_methods, reason = "where a missing disk is a failure is said by the environment")]
+pub(super) fn run_on_a_small_disk(role: &str, path: &str, kib: u32, test: &str) -> Option<String> {
+    // As root a mount namespace is enough; others become root of a user namespace of their own.
+    for namespaces in [&["--mount"][..], &["--user", "--map-root-user", "--mount"]] {
+        let inner = command(role, path);
+        let script = format!(
+            "mount -t tmpfs -o size={kib}k tmpfs \"$HA_KV_TEST_PATH\" || exit 1; echo mounted; exec \"$0\" \"$@\""
+        );
+        let mut command = Command::new("unshare");
+        command.args(namespaces).args(["sh", "-c", &script]).arg(inner.get_program()).args(inner.get_args());
+        command.env(ROLE, role).env(PATH, path).stdin(Stdio::null());
+        let Ok(output) = command.output() else { continue };
+        if output.stdout.starts_with(b"mounted") {
+            return Some(String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned());
+        }
+    }
+    let required = std::env::var_os("CI").is_some_and(|ci| ci == "true");
+    assert!(
+        !required,
+        "{test} needs a small disk, and with CI=true a missing one is a failure: let `unshare` mount a tmpfs"
+    );
+    // Past the capture of the test harness.
+    let said = std::io::Write::write_all(&mut std::io::stdout(), format!("\nSKIPPED tmpfs: {test}\n").as_bytes());
+    said.expect("standard output takes a line");
+    None
 }

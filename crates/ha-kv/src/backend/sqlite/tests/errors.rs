@@ -54,3 +54,44 @@ async fn an_io_error_of_the_commit_is_unknown_and_loses_nothing_acknowledged() {
     }
     store.put(b"more", Bytes::from("v")).await.expect("it goes on");
 }
+
+/// Run in a directory that is a small disk of its own. The store's file is beside a file that takes a part of the room.
+pub(super) async fn fill_the_disk_and_make_room(path: &str) {
+    let (store, ballast) = (format!("{path}/store.db"), format!("{path}/ballast"));
+    std::fs::write(&ballast, vec![0; 256 << 10]).expect("there is room for it");
+    let kv = open(SqliteOptions::new(&store)).await.expect("opens");
+    let mut stored = 0_u32;
+    let error = loop {
+        match kv.put(&stored.to_be_bytes(), Bytes::from(vec![1; 20_000])).await {
+            Ok(()) => stored += 1,
+            Err(error) => break error,
+        }
+    };
+    println!("refused {:?} {:?} {:?}", error.kind, error.effect, error.class());
+    let again = kv.put(b"again", Bytes::from(vec![1; 20_000])).await.expect_err("it is still full");
+    println!("again {:?}", again.kind);
+    let mut lost = 0;
+    for n in 0..stored {
+        lost += u32::from(!kv.get(&n.to_be_bytes()).await.is_ok_and(|value| value.is_some()));
+    }
+    println!("stored {} lost {lost}", stored > 10);
+    std::fs::remove_file(ballast).expect("removed");
+    kv.put(b"more", Bytes::from(vec![1; 20_000])).await.expect("there is room again");
+    drop(kv);
+    let kv = open(SqliteOptions::new(&store)).await.expect("opens");
+    println!("after {:?}", kv.get(b"more").await.expect("read").map(|value| value.len()));
+}
+
+/// `FULL` from the write of `COMMIT`, for the operating system has no space: nothing is sure, an operator can cure it, and the same
+/// handle goes on once there is room.
+#[tokio::test]
+async fn w7_a_full_disk_at_the_commit_is_unknown_loses_nothing_acknowledged_and_recovers_alone() {
+    let test = "w7_a_full_disk_at_the_commit_is_unknown_loses_nothing_acknowledged_and_recovers_alone";
+    let home = Home::new();
+    let place = home.0.path().display().to_string();
+    let Some(said) = child::run_on_a_small_disk("fill-disk", &place, 2048, test) else { return };
+    let lines: Vec<_> =
+        said.lines().filter(|l| ["refused", "again", "stored", "after"].iter().any(|w| l.starts_with(w))).collect();
+    let wanted = ["refused NoSpace Unknown Operator", "again NoSpace", "stored true lost 0", "after Some(20000)"];
+    assert_eq!(lines, wanted, "{said}");
+}

@@ -1,0 +1,5 @@
+//! Links RocksDB as the system has it.
+
+fn main() {
+    println!("cargo:rustc-link-lib=rocksdb");
+}

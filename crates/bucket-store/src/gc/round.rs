@@ -1,0 +1,271 @@
+//! Owns a merge from its plan to the last byte of its copy: intent, target, records. What makes it authoritative is `commit`'s.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ha_types::MonoTime;
+
+use super::copy::{Copier, CopyError, CopyItem};
+use super::engine::{GcStep, Paused, Stage, Worker};
+use crate::crashsafe::{self, Attempt};
+use crate::error::{DiskOp, StoreError, StoreErrorKind};
+use crate::format::intent::Round;
+use crate::format::names::BucketId;
+use crate::format::table::{Slot, Table};
+use crate::observer::Event;
+use crate::store::bucket::{Bucket, BucketFile};
+use crate::store::state::{Engagement, Fate, Location, State};
+
+/// Buffers that a throttled copy writes between two syncs. Were all left to the last sync, the disk would be busy with a whole bucket at
+/// once, and everybody else's syncs would wait for it.
+const BUFFERS_A_SYNC: u64 = 8;
+
+/// A merge under way.
+#[derive(Debug)]
+pub(super) struct Merge {
+    /// The sources by id: held open, whatever happens to their names.
+    pub(super) sources: BTreeMap<BucketId, Arc<Bucket>>,
+    pub(super) target: BucketId,
+    pub(super) age: u64,
+    pub(super) file: Arc<BucketFile>,
+    pub(super) data_len: u64,
+    /// All its data was synced, and its name.
+    pub(super) synced: bool,
+    /// Bytes written since the last sync.
+    pub(super) unsynced_bytes: u64,
+    /// Where each item of the copier is in its source.
+    pub(super) from: Vec<Location>,
+    pub(super) copier: Copier,
+    pub(super) copied_bytes: u64,
+}
+
+/// A round that is being undone.
+#[derive(Debug)]
+pub(super) struct Undo {
+    target: BucketId,
+    /// Held so that its blocks are counted until it has no name any more.
+    file: Option<Arc<BucketFile>>,
+    attempt: Attempt,
+    removed: bool,
+}
+
+impl Undo {
+    fn new(target: BucketId, file: Option<Arc<BucketFile>>) -> Self {
+        Self { target, file, attempt: Attempt::First, removed: false }
+    }
+}
+
+impl Merge {
+    pub(super) fn source_ids(&self) -> Vec<BucketId> {
+        self.sources.keys().copied().collect()
+    }
+}
+
+/// What a merge of these buckets would copy; `None` if one of them cannot be a source any more.
+struct Gathered {
+    sources: BTreeMap<BucketId, Arc<Bucket>>,
+    from: Vec<Location>,
+    items: Vec<CopyItem>,
+}
+
+fn gather(state: &State, sources: &[BucketId]) -> Option<Gathered> {
+    let mut gathered = Gathered { sources: BTreeMap::new(), from: Vec::new(), items: Vec::new() };
+    for id in sources {
+        let source = state.bucket(*id)?;
+        if source.engagement() != Engagement::Free || !source.is_published() || source.suspicion().any() {
+            return None;
+        }
+        for (slot, entry) in (0_u32..).zip(source.slots()) {
+            let at = Location { bucket: *id, slot };
+            match state.fate(at) {
+                Fate::Drop => {}
+                Fate::Keep => return None,
+                Fate::Copy => {
+                    let from = Slot {
+                        key: Arc::clone(&entry.key),
+                        incarnation: entry.incarnation,
+                        write_number: entry.write_number,
+                        offset: entry.offset,
+                        value_len: entry.value_len,
+                        tombstoned: false,
+                    };
+                    gathered.items.push(CopyItem { source: *id, layout: source.bucket().layout, from });
+                    gathered.from.push(at);
+                }
+            }
+        }
+        gathered.sources.insert(*id, Arc::clone(source.bucket()));
+    }
+    Some(gathered)
+}
+
+impl Worker<'_> {
+    /// PREPARED, and an empty target. Nothing is copied yet.
+    pub(super) fn begin_merge(&mut self, sources: &[BucketId], age: u64, now: MonoTime) {
+        let gathered = {
+            let mut state = self.store.state.write();
+            let gathered = gather(&state, sources);
+            if gathered.is_some() {
+                sources.iter().for_each(|id| state.engage(*id, Engagement::Merging));
+            }
+            gathered
+        };
+        // Something happened since the facts were taken; the next plan sees it.
+        let Some(gathered) = gathered else { return };
+        if let Err(error) = self.prepare(gathered, age) {
+            self.let_go(sources);
+            self.store.gc.pause(Paused::Copies, now);
+            self.store.observer.event(&Event::GcRolledBack { sources: sources.to_vec(), error });
+        }
+    }
+
+    fn prepare(&mut self, gathered: Gathered, age: u64) -> Result<(), StoreError> {
+        let Gathered { sources, from, items } = gathered;
+        let ids: Vec<_> = sources.keys().copied().collect();
+        let bytes = Copier::target_bytes(&items);
+        let table_bytes =
+            Table::EMPTY_BYTES + items.iter().map(|item| Slot::encoded_len(item.from.key.len())).sum::<u64>();
+        let store = self.store;
+        store.reserve.cover(&*store.vfs, table_bytes, self.engine.file.bytes_with_one_more(), &*store.observer)?;
+        let target = store.next_bucket_id()?;
+        self.engine.file.release(&ids);
+        let prepared = Round::Prepared { sources: ids.clone(), target };
+        store.observer.event(&Event::GcBegun { sources: ids, target: Some(target) });
+        if let Err(error) = self.engine.file.publish(store, Some(prepared)) {
+            // It may be in place all the same, so it is taken back for certain before anything else.
+            self.engine.stage = Stage::Undoing(Undo::new(target, None));
+            return Err(error);
+        }
+        match self.create_target(target, bytes) {
+            Ok(file) => {
+                let copier = Copier::new(items, target, store.config.copy_buffer_bytes);
+                let (data_len, synced, unsynced_bytes, copied_bytes) = (bytes, false, 0, 0);
+                let merge =
+                    Merge { sources, target, age, file, data_len, synced, unsynced_bytes, from, copier, copied_bytes };
+                self.engine.stage = Stage::Copying(Box::new(merge));
+                Ok(())
+            }
+            Err(error) => {
+                self.engine.stage = Stage::Undoing(Undo::new(target, None));
+                Err(error)
+            }
+        }
+    }
+
+    /// An empty file with its blocks: a full disk is met here, and not half-way through the copy.
+    fn create_target(&self, target: BucketId, bytes: u64) -> Result<Arc<BucketFile>, StoreError> {
+        let name = target.data_name();
+        let failed = |op| {
+            let name = &*name;
+            move |error| StoreError::io(op, name, error)
+        };
+        let file = self.store.vfs.create(&name).map_err(failed(DiskOp::Create))?;
+        file.allocate(bytes).map_err(failed(DiskOp::Allocate))?;
+        let allocated_bytes = file.allocated_bytes().map_err(failed(DiskOp::Stat))?;
+        Ok(BucketFile::new(file, allocated_bytes, &self.store.physical))
+    }
+
+    /// One buffer, or what comes after the last.
+    pub(super) fn copy(&mut self, now: MonoTime) -> GcStep {
+        let pause = self.engine.budget.pause(now);
+        if !pause.is_zero() {
+            return GcStep::Wait(pause);
+        }
+        let throttled = self.engine.budget.is_throttled();
+        let Stage::Copying(merge) = &mut self.engine.stage else { return GcStep::Again };
+        if merge.copier.is_finished() {
+            self.finish_merge(now);
+            return GcStep::Again;
+        }
+        let buffers_bytes = BUFFERS_A_SYNC.saturating_mul(self.store.config.copy_buffer_bytes as u64);
+        if throttled && merge.unsynced_bytes >= buffers_bytes {
+            self.sync_so_far(now);
+            return GcStep::Again;
+        }
+        let Merge { sources, copier, file, .. } = &mut **merge;
+        let copied = copier.step(|id| sources.get(&id).map(|bucket| bucket.file.file()), file.file());
+        match copied {
+            Ok(bytes) => {
+                merge.copied_bytes += bytes;
+                merge.unsynced_bytes += bytes;
+                self.engine.budget.spend(now, self.store.clock.now(), bytes);
+            }
+            Err(CopyError::Target(error)) => self.give_up(None, error, now),
+            Err(CopyError::Source { bucket, item, error }) => {
+                let at = merge.from[item];
+                self.found_unreadable(at, &error);
+                self.give_up(Some(bucket), error, now);
+            }
+        }
+        GcStep::Again
+    }
+
+    /// Ends the merge under way before its commit. If a source is at fault it is set aside, else copies are.
+    pub(super) fn give_up(&mut self, at_fault: Option<BucketId>, error: StoreError, now: MonoTime) {
+        let Stage::Copying(merge) = std::mem::replace(&mut self.engine.stage, Stage::Idle) else { return };
+        let sources = merge.source_ids();
+        self.engine.stage = Stage::Undoing(Undo::new(merge.target, Some(merge.file)));
+        self.let_go(&sources);
+        self.store.observer.event(&Event::GcRolledBack { sources, error: error.clone() });
+        match at_fault {
+            Some(bucket) => self.set_aside(bucket, error, now),
+            None => self.store.gc.pause(Paused::Copies, now),
+        }
+    }
+
+    pub(super) fn let_go(&self, sources: &[BucketId]) {
+        let mut state = self.store.state.write();
+        sources.iter().for_each(|id| state.engage(*id, Engagement::Free));
+    }
+
+    pub(super) fn set_aside(&self, bucket: BucketId, error: StoreError, now: MonoTime) {
+        let pause = self.store.gc.set_aside(bucket, now);
+        let retry_after_ms = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
+        self.store.observer.event(&Event::GcSetAside { bucket, retry_after_ms, error });
+    }
+
+    /// The target goes, the directory is synced, and then the intent goes: only so can no crash leave a target without an intent.
+    pub(super) fn undo(&mut self, now: MonoTime) {
+        self.has_news = true;
+        let Stage::Undoing(undo) = &mut self.engine.stage else { return };
+        let mut undone = Ok(());
+        if !undo.removed {
+            let names = [undo.target.data_name(), undo.target.table_name()];
+            undone = crashsafe::remove(&*self.store.vfs, &names, undo.attempt).map_err(StoreError::from);
+            undo.removed = undone.is_ok();
+            undo.attempt = Attempt::Repeated;
+            if undo.removed {
+                undo.file = None;
+            }
+        }
+        match undone.and_then(|()| self.engine.file.publish(self.store, None)) {
+            Ok(()) => {
+                self.engine.stage = Stage::Idle;
+                self.store.gc.forget_pause(Paused::Undo);
+            }
+            Err(error) => {
+                self.store.gc.pause(Paused::Undo, now);
+                self.store.observer.event(&Event::DiskFailed { error });
+            }
+        }
+    }
+}
+
+impl Worker<'_> {
+    /// A record of a source is not what was written, or could not be read. Damage stays where it is, told once, and keeps its bucket from
+    /// being a source; what could not be read may be readable later.
+    fn found_unreadable(&self, at: Location, error: &StoreError) {
+        if error.kind() != StoreErrorKind::Damaged {
+            return;
+        }
+        let damaged = {
+            let mut state = self.store.state.write();
+            let object = state.record(at).map(|record| (Arc::clone(&record.slot.key), record.slot.incarnation));
+            object.filter(|_| state.damage(at))
+        };
+        if let Some((key, incarnation)) = damaged {
+            let (bucket, error) = (at.bucket, error.clone());
+            self.store.observer.event(&Event::ObjectDamaged { bucket, key, incarnation, error });
+        }
+    }
+}

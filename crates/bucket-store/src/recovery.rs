@@ -1,0 +1,26 @@
+//! Owns what an open does with the intents that a crash left, before anything is swept or served. RFC *bucket deletion* §7.
+//!
+//! | round | what there is | what happens |
+//! |---|---|---|
+//! | PREPARED | every source has both files; of the target any or none | the target's files go, the sources stay as they are |
+//! | PREPARED | a file of a source is missing | refused: the target may be the only copy |
+//! | COMMITTED with target | the target's table decodes, is the target's, and its data file is long enough | the sources' files go, whatever is left of them |
+//! | COMMITTED with target | the target's table or data file is missing, does not decode, or is too short | refused: the sources are all there is |
+//! | COMMITTED, sources only | any or no file of the sources | they go |
+//! | any | a bucket id that was never given out | refused |
+//! | several | | each as above; all are checked before the first change |
+//! | | no intent file | nothing |
+//! | | an intent file that does not decode, or has an unknown version | refused |
+//!
+//! *Refused* leaves the directory byte by byte as it was. Whatever happens on the way, the next open meets a row of the same table.
+
+mod apply;
+mod decide;
+mod survey;
+#[cfg(test)]
+mod tests;
+
+pub use apply::{RecoveryReport, recover};
+pub use decide::{Action, Decision, decide};
+pub use survey::{DataFile, Survey, survey};
+pub(crate) use survey::{measure, read_small};

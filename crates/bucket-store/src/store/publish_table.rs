@@ -1,0 +1,109 @@
+//! Owns the publishing of a bucket's table: steps 3 to 8 of RFC *bucket deletion* §4, and the only way in which a tombstone gets to
+//! disk outside of GC's commit. It must not decide which tombstones: `state::burial` does.
+
+use std::sync::Arc;
+
+use super::Store;
+use super::publish::DataSync;
+use super::state::Engagement;
+use crate::crashsafe::{self, PublishError, Step};
+use crate::error::{Problem, StoreError};
+use crate::format::names::BucketId;
+use crate::observer::Event;
+
+impl Store {
+    /// Makes the bucket's table durable with every tombstone that may be in it by now, and before it its data, where that was not yet.
+    /// Does nothing if there is nothing to tell the disk, as when another call that held the lock has just done it, or if the bucket is
+    /// gone: then ask the index again.
+    ///
+    /// # Errors
+    /// `TABLE_BUSY` if it is not known whether GC has replaced the bucket: nothing was touched. Else the disk's: the new table may or
+    /// may not be in place, hidden records stay hidden, and the bucket is suspect until a publish succeeds.
+    pub(crate) fn publish_table(&self, id: BucketId) -> Result<(), StoreError> {
+        let Some(bucket) = self.state.read().bucket(id).map(|state| Arc::clone(state.bucket())) else { return Ok(()) };
+        let mut publishing = bucket.publish.lock();
+        let (publication, was_suspect) = {
+            // Asked again under the lock: whoever held it may have published, or replaced the bucket (row B4).
+            let state = self.state.read();
+            let Some(bucket) = state.bucket(id) else { return Ok(()) };
+            if bucket.engagement() == Engagement::Uncertain {
+                return Err(Problem::TableBusy { bucket: id }.into());
+            }
+            // Steps 3 and 4: a copy of the table, marked. All that are hidden share this one write.
+            match state.publication(id) {
+                Some(publication) if !publication.tombstoned.is_empty() || !bucket.is_published() => {
+                    (publication, bucket.suspicion().publish_failed)
+                }
+                _ => return Ok(()),
+            }
+        };
+        if self.sync_data_of(&bucket, &mut publishing)? == DataSync::Replaced {
+            return Ok(());
+        }
+        let name = id.table_name();
+        let bytes = publication.table.encode().map_err(|error| StoreError::unwritable(&*name, error))?;
+        if let Err(error) = self.publish_or_spend(|| self.try_table(id, &bytes)) {
+            self.state.write().publish_failed(id);
+            self.observer.event(&Event::BucketSuspect { bucket: id, reason: error.to_string() });
+            return Err(error);
+        }
+        self.state.write().published(id, &publication.tombstoned);
+        if was_suspect {
+            self.observer.event(&Event::BucketTrusted { bucket: id });
+        }
+        if !publication.tombstoned.is_empty() {
+            let tombstones = publication.tombstoned.len();
+            self.observer.event(&Event::TombstonesPublished {
+                bucket: id,
+                tombstones,
+                table_bytes: bytes.len() as u64,
+            });
+        }
+        Ok(())
+    }
+
+    /// Steps 5 to 8: temporary file, sync, rename, sync of the directory. On a full disk the reserve is given up for it, and it is
+    /// repeated from the start. For tables and intents only: what else there is must not spend the reserve.
+    ///
+    /// # Errors
+    /// As the disk says; the new bytes may or may not be in place.
+    pub(crate) fn publish_small(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        self.publish_or_spend(|| crashsafe::publish(&*self.vfs, name, bytes))
+    }
+
+    fn publish_or_spend(&self, publish: impl Fn() -> Result<(), PublishError>) -> Result<(), StoreError> {
+        let mut published = publish();
+        // Another call may have spent the reserve since, and this one was too early for what that has freed.
+        let helps = || self.reserve.spend(&*self.vfs, &*self.observer) || self.reserve.is_missing();
+        if published.as_ref().is_err_and(PublishError::is_no_space) && helps() {
+            published = publish();
+        }
+        match published {
+            Ok(()) => {
+                self.health.succeeded();
+                Ok(())
+            }
+            Err(error) => {
+                self.health.failed(error.step.into(), &error.name, &error.source, &*self.observer);
+                Err(error.into())
+            }
+        }
+    }
+
+    /// One attempt to publish a table. The sync of the directory that makes the first table of a bucket durable does so for the name of its
+    /// data file too. Where such a sync has failed, perhaps another call's, that name is lost, and is given to the file anew: else there would
+    /// be a durable table without data.
+    pub(super) fn try_table(&self, id: BucketId, bytes: &[u8]) -> Result<(), PublishError> {
+        let data_name = id.data_name();
+        if !self.vfs.is_vouched(&data_name)
+            && let Err(source) = self.vfs.renew(&data_name)
+        {
+            return Err(PublishError { name: data_name, step: Step::Rename, source });
+        }
+        crashsafe::publish(&*self.vfs, &id.table_name(), bytes)?;
+        crashsafe::vouch(&*self.vfs, &data_name).map_err(|source| {
+            let name = data_name.clone();
+            PublishError { name, step: Step::SyncDir, source }
+        })
+    }
+}

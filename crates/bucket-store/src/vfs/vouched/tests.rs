@@ -1,0 +1,108 @@
+//! Owns the tests of the books over names: against what the simulated disk really keeps.
+
+use std::sync::Arc;
+
+use super::{Vouched, lost_names};
+use crate::crashsafe::{self, Attempt, Step};
+use crate::vfs::Vfs;
+use crate::vfs::sim::{CrashStates, EIO, Fault, OpKind, SimDisk, nth};
+
+fn mounted() -> (SimDisk, Arc<Vouched>) {
+    let disk = SimDisk::new();
+    let dir = Vouched::new(Arc::new(disk.mount().unwrap()));
+    (disk, dir)
+}
+
+fn fail_next_sync(disk: &SimDisk) {
+    disk.inject(1, Fault::Errno(EIO), |op| op.kind == OpKind::SyncDir);
+}
+
+/// Whether the name is there, or gone, in everything that a power loss may leave.
+fn survives(disk: &SimDisk, name: &str) -> bool {
+    disk.crash_point().images(CrashStates::default()).all(|image| image.bytes(name).is_some())
+}
+
+#[test]
+fn b8_a_name_that_another_calls_failed_sync_lost_is_not_published_by_a_sync_that_succeeds() {
+    let (disk, dir) = mounted();
+    // Between the rename of this publish and its sync, another thread syncs, and fails.
+    let other = Arc::clone(&dir);
+    disk.inject(1, Fault::Errno(EIO), nth(1, |op| op.kind == OpKind::SyncDir));
+    disk.when(
+        |op| op.kind == OpKind::SyncDir,
+        move || {
+            drop(other.create("other").unwrap());
+            other.sync_dir().unwrap_err();
+        },
+    );
+    let error = crashsafe::publish(&*dir, "table", b"new").unwrap_err();
+    assert_eq!((error.step, error.may_be_in_place()), (Step::SyncDir, true));
+    assert!(!survives(&disk, "table"), "the second sync did succeed, and that was worth nothing");
+    crashsafe::publish(&*dir, "table", b"new").unwrap();
+    assert!(survives(&disk, "table") && !survives(&disk, "other"));
+    assert!(dir.is_vouched("table") && !dir.is_vouched("other"));
+}
+
+#[test]
+fn b8_a_removal_that_was_lost_is_not_believed_either() {
+    let (disk, dir) = mounted();
+    for name in ["a", "b"] {
+        crashsafe::publish(&*dir, name, b"x").unwrap();
+    }
+    dir.unlink("a").unwrap();
+    fail_next_sync(&disk);
+    dir.sync_dir().unwrap_err();
+    let error = crashsafe::remove(&*dir, &["a", "b"], Attempt::First).unwrap_err();
+    assert_eq!((&*error.name, error.step), ("a", Step::SyncDir));
+    assert!(disk.crash_point().least().bytes("a").is_some(), "it may come back");
+    crashsafe::remove(&*dir, &["a", "b"], Attempt::Repeated).unwrap();
+    assert!(
+        ["a", "b"]
+            .iter()
+            .all(|name| disk.crash_point().images(CrashStates::default()).all(|i| i.bytes(name).is_none()))
+    );
+}
+
+#[test]
+fn what_is_durable_is_not_synced_again_and_what_an_earlier_process_left_is() {
+    let (disk, dir) = mounted();
+    let syncs = || disk.log().iter().filter(|op| op.kind == OpKind::SyncDir).count();
+    disk.record();
+    dir.sync_dir().unwrap();
+    assert_eq!(syncs(), 1, "who knows what was there before");
+    dir.sync_dir().unwrap();
+    assert_eq!(syncs(), 1);
+    drop(dir.create("a").unwrap());
+    dir.sync_dir().unwrap();
+    assert_eq!(syncs(), 2);
+    assert!(survives(&disk, "a"));
+}
+
+#[test]
+fn what_many_threads_publish_at_once_is_all_durable() {
+    let (disk, dir) = mounted();
+    dir.sync_dir().unwrap();
+    disk.record();
+    std::thread::scope(|threads| {
+        for name in ["a", "b", "c", "d", "e", "f"] {
+            let dir = &dir;
+            threads.spawn(move || crashsafe::publish(&**dir, name, b"x").unwrap());
+        }
+    });
+    assert!(["a", "b", "c", "d", "e", "f"].iter().all(|name| survives(&disk, name)));
+}
+
+#[test]
+fn d3_the_next_process_is_told_what_only_the_cache_has() {
+    let (disk, dir) = mounted();
+    crashsafe::publish(&*dir, "fine", b"x").unwrap();
+    crashsafe::publish(&*dir, "table", b"old").unwrap();
+    fail_next_sync(&disk);
+    crashsafe::publish(&*dir, "table", b"new").unwrap_err();
+    drop(dir);
+    let dir = disk.mount().unwrap();
+    assert_eq!(lost_names(&dir.list().unwrap()), ["table"]);
+    assert_eq!(disk.image().bytes("table").unwrap(), b"new", "the cache has it");
+    dir.sync_dir().unwrap();
+    assert_eq!(disk.crash_point().least().bytes("table").unwrap(), b"old", "the disk has not");
+}
