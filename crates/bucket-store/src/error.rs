@@ -54,6 +54,7 @@ impl StoreError {
         let file = file.into();
         Self::new(match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Problem::DiskFull { op, file, source },
+            _ if too_many_files(&source) => Problem::TooManyFiles { op, file, source },
             _ => Problem::Io { op, file, source },
         })
     }
@@ -120,6 +121,12 @@ impl From<RemoveError> for StoreError {
     fn from(RemoveError { name, step, source }: RemoveError) -> Self {
         Self::io(step.into(), name, source)
     }
+}
+
+/// Whether the process, or the system, has as many files open as it may.
+pub(crate) fn too_many_files(error: &io::Error) -> bool {
+    let limits = [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE].map(rustix::io::Errno::raw_os_error);
+    error.raw_os_error().is_some_and(|code| limits.contains(&code))
 }
 
 impl fmt::Display for StoreError {
@@ -243,6 +250,10 @@ pub(crate) enum Problem {
     ReserveMissing { needed: u64 },
     #[error("{op} of {file} met a full disk; delete objects or let GC run: {source}")]
     DiskFull { op: DiskOp, file: String, source: io::Error },
+    #[error(
+        "{op} of {file} met the limit of open files; the store holds one for each bucket, raise the limit (ulimit -n): {source}"
+    )]
+    TooManyFiles { op: DiskOp, file: String, source: io::Error },
     // The store.
     #[error("the store is read-only since {0}; mend the disk and open it again")]
     ReadOnly(ReadOnlyReason),
@@ -293,6 +304,7 @@ impl Problem {
             Self::NoSpace { .. } => (Kind::NoSpace, "NO_SPACE"),
             Self::ReserveMissing { .. } => (Kind::NoSpace, "RESERVE_MISSING"),
             Self::DiskFull { .. } => (Kind::NoSpace, "DISK_FULL"),
+            Self::TooManyFiles { .. } => (Kind::Disk, "TOO_MANY_FILES"),
             Self::ReadOnly(_) => (Kind::ReadOnly, "READ_ONLY"),
             Self::Refused { code, .. } => (Kind::Refused, code),
             Self::UnknownVersion { .. } => (Kind::Refused, "UNKNOWN_VERSION"),
@@ -349,6 +361,9 @@ mod tests {
     fn a_full_disk_is_no_broken_disk() {
         let full = StoreError::io(DiskOp::Write, "7.bucket", io::ErrorKind::StorageFull.into());
         assert_eq!((full.kind(), full.code()), (StoreErrorKind::NoSpace, "DISK_FULL"));
+        let files = StoreError::io(DiskOp::Create, "7.bucket", io::Error::from_raw_os_error(24));
+        assert_eq!((files.kind(), files.code()), (StoreErrorKind::Disk, "TOO_MANY_FILES"));
+        assert!(files.to_string().contains("ulimit -n"), "{files}");
         let broken = StoreError::io(DiskOp::Write, "7.bucket", io::Error::other("EIO"));
         assert_eq!((broken.kind(), broken.code()), (StoreErrorKind::Disk, "IO"));
         assert_eq!(broken.to_string(), "write of 7.bucket failed: EIO");

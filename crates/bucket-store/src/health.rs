@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::sync::atomic::Ordering;
 
-use crate::error::{DiskOp, Problem, StoreError};
+use crate::error::{DiskOp, Problem, StoreError, too_many_files};
 use crate::observer::{Event, Observer};
 use crate::sync::{AtomicBool, Mutex};
 
@@ -29,7 +29,8 @@ impl fmt::Display for ReadOnlyReason {
 
 /// Counts failed publishes and data syncs.
 ///
-/// A full disk is no failure here: it passes, and a store that went read-only over it could not even delete.
+/// A full disk is no failure here, nor is the limit of open files: both pass, and a store that went read-only over them could not even
+/// delete.
 #[derive(Debug)]
 pub(crate) struct Health {
     limit: u32,
@@ -50,7 +51,7 @@ impl Health {
 
     /// A publish or a data sync failed for good, after what the store does to repeat it.
     pub(crate) fn failed(&self, op: DiskOp, file: &str, error: &io::Error, observer: &dyn Observer) {
-        if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
+        if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) || too_many_files(error) {
             return;
         }
         let reason = {
@@ -142,9 +143,10 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_no_failure() {
+    fn a_full_disk_and_too_many_open_files_are_no_failures() {
         let (health, heard) = (Health::new(1), Heard::default());
         health.failed(DiskOp::Write, "7.meta", &io::ErrorKind::StorageFull.into(), &heard);
+        health.failed(DiskOp::Create, "7.meta", &io::Error::from_raw_os_error(24), &heard);
         health.check().unwrap();
         assert!(heard.0.lock().is_empty());
     }

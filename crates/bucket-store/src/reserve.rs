@@ -61,14 +61,23 @@ impl Reserve {
         intent_bytes: u64,
         observer: &dyn Observer,
     ) -> Result<(), StoreError> {
-        let needed = table_bytes.saturating_add(intent_bytes).saturating_mul(2).max(1).next_multiple_of(STEP_BYTES);
         let mut state = self.0.lock();
-        let needed = needed.max(state.needed);
+        let needed = Self::needed(table_bytes, intent_bytes).max(state.needed);
         if state.held < needed {
             Self::take(&mut state, vfs, needed, observer)?;
         }
         state.needed = needed;
         Ok(())
+    }
+
+    /// Says what must be set aside, where [`cover`](Self::cover) could not: until it is, the reserve is missing.
+    pub(crate) fn owe(&self, table_bytes: u64, intent_bytes: u64) {
+        let mut state = self.0.lock();
+        state.needed = state.needed.max(Self::needed(table_bytes, intent_bytes));
+    }
+
+    fn needed(table_bytes: u64, intent_bytes: u64) -> u64 {
+        table_bytes.saturating_add(intent_bytes).saturating_mul(2).max(1).next_multiple_of(STEP_BYTES)
     }
 
     /// Tries to have the whole reserve again, if it was spent.

@@ -17,7 +17,7 @@ const WINDOW: Duration = Duration::from_secs(2);
 const KINDS: [(&str, Duration, usize); 3] = [
     ("read", Duration::from_millis(2), 1),
     ("write", Duration::from_millis(50), 4),
-    ("offload", Duration::from_millis(250), 128),
+    ("offload", Duration::from_millis(100), 64),
 ];
 
 /// Milliseconds of each call, by whether GC was on.
@@ -77,7 +77,7 @@ pub(crate) fn run(args: &Args, report: &mut Report) {
 
 /// Dead bytes that GC takes in a second when it may do nothing else, and nobody else does anything.
 fn unthrottled_bytes_per_s(args: &Args, objects: &Objects) -> f64 {
-    let rounds = (0..3).map(|_| {
+    let rounds = (0..5).map(|_| {
         let folder = tempfile::tempdir_in(&args.directory).expect("a directory");
         let config = Config { normal_dead_ratio: Some(0.4), gc_copy_share: 1.0, ..Config::default() };
         let store = open(folder.path(), config);
@@ -141,7 +141,7 @@ fn foreground(store: &Store, objects: &Objects, kind: usize, gc_on: &AtomicBool,
 }
 
 fn p99(mut values: Vec<f64>) -> f64 {
-    assert!(values.len() >= 20, "too few calls for a percentile: {}", values.len());
+    assert!(values.len() >= 80, "too few calls for a percentile: {}", values.len());
     values.sort_by(f64::total_cmp);
     values[(values.len() * 99 / 100).min(values.len() - 1)]
 }

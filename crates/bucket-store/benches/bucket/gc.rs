@@ -24,12 +24,12 @@ pub(crate) fn run(args: &Args, report: &mut Report) {
         // The same objects in fresh directories make the same plan: one round before tells the baseline what to copy.
         let (_, copies, _) = ours(args, &objects, per_bucket);
         let live: usize = copies.iter().flatten().map(|place| place.record.1).sum();
-        let mut growth: f64 = 0.0;
+        let mut growth: Option<f64> = None;
         let mut written = 0;
         let ours = || {
             let (seconds, again, round) = ours(args, &objects, per_bucket);
             assert_eq!(again, copies, "the plan of every round is the same");
-            growth = growth.max(round.growth);
+            growth = round.growth.map(|grown| grown.max(growth.unwrap_or(0.0)));
             written = round.written;
             seconds
         };
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &Args, report: &mut Report) {
             ratio: Some(them / us),
             amplification: Some(live as f64 / dead_bytes(&objects) as f64),
             mb_per_s: Some(dead_bytes(&objects) as f64 / us / 1e6),
-            rss_growth_mb: Some(growth / 1e6),
+            rss_growth_mb: growth.map(|bytes| bytes / 1e6),
             aim: ">= 0.8, amplification <= 2, flat",
             ..Row::default()
         });
@@ -56,8 +56,8 @@ fn dead_bytes(objects: &Objects) -> usize {
 struct Round {
     /// Bytes of the targets.
     written: u64,
-    /// Growth of the peak of resident memory, in bytes.
-    growth: f64,
+    /// Growth of the peak of resident memory, in bytes; `None` where the system does not tell.
+    growth: Option<f64>,
 }
 
 /// A store whose every second object is deleted.
@@ -88,7 +88,7 @@ fn ours(args: &Args, objects: &Objects, per_bucket: usize) -> (f64, Copies, Roun
     let resident = memory::resident();
     let counted = memory::reset_peak();
     let seconds = timed(|| run_to_the_end(&store)).as_secs_f64();
-    let growth = if counted { memory::peak().saturating_sub(resident) as f64 } else { f64::NAN };
+    let growth = counted.then(|| memory::peak().saturating_sub(resident) as f64);
     let (_, after) = place::places(folder.path());
     let targets = after.iter().filter(|(id, _)| !tables.contains_key(id));
     let copies =

@@ -48,7 +48,7 @@ impl Worker<'_> {
 
     fn clear(&mut self, at: usize) -> Result<(), StoreError> {
         let round = self.engine.file.open.remove(at);
-        let cleared = self.engine.file.publish(self.store, None);
+        let cleared = self.engine.file.publish(self.store);
         if cleared.is_err() {
             self.engine.file.open.insert(at, round);
         }

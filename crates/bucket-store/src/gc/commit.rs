@@ -144,7 +144,7 @@ impl Worker<'_> {
         };
         let name = merge.target.table_name();
         let bytes = table.encode().map_err(|error| StoreError::unwritable(&*name, error))?;
-        self.store.publish_small(&name, &bytes)
+        self.store.publish_copy(&name, &bytes)
     }
 
     /// Publishes COMMITTED and swaps. The sources' tables are locked.
@@ -153,8 +153,10 @@ impl Worker<'_> {
         let target = round.replacement.as_ref().map(|replacement| replacement.bucket.id);
         self.engine.file.release(&ids);
         let committed = Round::Committed { sources: ids.clone(), target };
-        match self.engine.file.publish(self.store, Some(committed)) {
+        self.engine.file.under_way = Some(committed);
+        match self.engine.file.publish(self.store) {
             Ok(()) => {
+                self.engine.file.under_way = None;
                 let allocated_bytes = round.sources.iter().map(|bucket| bucket.file.allocated_bytes()).sum();
                 self.store.state.write().swap(&ids, round.replacement);
                 self.engine.file.add(ids.clone(), target, allocated_bytes);

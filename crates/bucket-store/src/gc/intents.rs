@@ -28,6 +28,9 @@ pub(super) struct OpenRound {
 #[derive(Debug)]
 pub(super) struct IntentFile {
     pub(super) open: Vec<OpenRound>,
+    /// The round that has begun, PREPARED or being committed: it stays in the file, whoever else publishes it, until it is committed for
+    /// certain or its target is gone for certain.
+    pub(super) under_way: Option<Round>,
     /// There may be a file of that name.
     may_exist: bool,
     /// The last removal of it failed.
@@ -38,7 +41,7 @@ pub(super) struct IntentFile {
 impl IntentFile {
     /// After recovery there is no intent file.
     pub(super) fn new() -> Self {
-        Self { open: Vec::new(), may_exist: false, removal_failed: false, rounds_begun: 0 }
+        Self { open: Vec::new(), under_way: None, may_exist: false, removal_failed: false, rounds_begun: 0 }
     }
 
     /// Takes up a committed round.
@@ -64,17 +67,17 @@ impl IntentFile {
             + round(crate::format::intent::MAX_SOURCES)
     }
 
-    /// Makes the file say what is open, and `last` behind it.
-    pub(super) fn publish(&mut self, store: &Store, last: Option<Round>) -> Result<(), StoreError> {
+    /// Makes the file say what is open, and what is under way behind it.
+    pub(super) fn publish(&mut self, store: &Store) -> Result<(), StoreError> {
         let open =
             self.open.iter().map(|round| Round::Committed { sources: round.sources.clone(), target: round.target });
-        let rounds: Vec<_> = open.chain(last).collect();
+        let rounds: Vec<_> = open.chain(self.under_way.clone()).collect();
         if rounds.is_empty() {
             return self.remove(store);
         }
         self.may_exist = true;
         let bytes = Intents { rounds }.encode().map_err(|error| StoreError::unwritable(GC_INTENT, error))?;
-        store.publish_small(GC_INTENT, &bytes)
+        store.publish_intents(GC_INTENT, &bytes)
     }
 
     fn remove(&mut self, store: &Store) -> Result<(), StoreError> {
@@ -86,7 +89,7 @@ impl IntentFile {
         if self.removal_failed {
             let nothing = Intents { rounds: Vec::new() };
             let bytes = nothing.encode().map_err(|error| StoreError::unwritable(GC_INTENT, error))?;
-            store.publish_small(GC_INTENT, &bytes)?;
+            store.publish_intents(GC_INTENT, &bytes)?;
         }
         let removed = crashsafe::remove(&*store.vfs, &[GC_INTENT], Attempt::First).map_err(StoreError::from);
         self.removal_failed = removed.is_err();

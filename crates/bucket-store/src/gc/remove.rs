@@ -52,7 +52,19 @@ impl Worker<'_> {
             return self.store.observer.event(&Event::EvictionRefused { bucket: id, reason });
         }
         let sources = self.buckets(&[id]);
-        let tables = lock_tables(&sources);
+        let mut tables = lock_tables(&sources);
+        // A write that had begun before may have come in between. What was agreed to is not dropped for that.
+        for _ in 0..MOST_PUBLISHES {
+            if self.store.state.read().publish_before_leaving(&[id]).is_empty() {
+                break;
+            }
+            drop(tables);
+            if let Err(error) = self.bury_before(id) {
+                self.let_go(&[id]);
+                return self.set_aside(id, error, now);
+            }
+            tables = lock_tables(&sources);
+        }
         if !self.store.state.read().publish_before_leaving(&[id]).is_empty() {
             drop(tables);
             self.let_go(&[id]);

@@ -8,7 +8,7 @@ use ha_types::MonoTime;
 use super::copy::{Copier, CopyError, CopyItem};
 use super::engine::{GcStep, Paused, Stage, Worker};
 use crate::crashsafe::{self, Attempt};
-use crate::error::{DiskOp, StoreError, StoreErrorKind};
+use crate::error::{DiskOp, Problem, StoreError, StoreErrorKind};
 use crate::format::intent::Round;
 use crate::format::names::BucketId;
 use crate::format::table::{Slot, Table};
@@ -102,21 +102,45 @@ fn gather(state: &State, sources: &[BucketId]) -> Option<Gathered> {
 impl Worker<'_> {
     /// PREPARED, and an empty target. Nothing is copied yet.
     pub(super) fn begin_merge(&mut self, sources: &[BucketId], age: u64, now: MonoTime) {
+        let covering = {
+            let state = self.store.state.read();
+            sources.iter().copied().find(|id| state.covers_any(*id))
+        };
+        if let Some(id) = covering {
+            let reason = "older records of its keys are not tombstoned yet, and would come back without it";
+            return self.set_aside(id, Problem::BucketStays { bucket: id, reason }.into(), now);
+        }
+        // What is dead for readers only is copied too, so that less may fit than was planned: then fewer sources go.
+        let mut sources = sources;
         let gathered = {
             let mut state = self.store.state.write();
-            let gathered = gather(&state, sources);
+            let mut gathered = gather(&state, sources);
+            while sources.len() > 1 && gathered.as_ref().is_some_and(|gathered| !self.fits(gathered)) {
+                sources = &sources[..sources.len() - 1];
+                gathered = gather(&state, sources);
+            }
+            let gathered = gathered.filter(|gathered| self.fits(gathered));
             if gathered.is_some() {
                 sources.iter().for_each(|id| state.engage(*id, Engagement::Merging));
             }
             gathered
         };
-        // Something happened since the facts were taken; the next plan sees it.
-        let Some(gathered) = gathered else { return };
+        let Some(gathered) = gathered else {
+            // Something happened since the facts were taken, and the next plan sees it; or it does not, and must not be the same for ever.
+            let reason = "with what may not be dropped yet it does not fit into a target, or it has changed since it was planned";
+            return self.set_aside(sources[0], Problem::BucketStays { bucket: sources[0], reason }.into(), now);
+        };
         if let Err(error) = self.prepare(gathered, age) {
             self.let_go(sources);
             self.store.gc.pause(Paused::Copies, now);
             self.store.observer.event(&Event::GcRolledBack { sources: sources.to_vec(), error });
         }
+    }
+
+    /// Whether one target may hold all of it.
+    fn fits(&self, gathered: &Gathered) -> bool {
+        let config = &self.store.config;
+        Copier::target_bytes(&gathered.items) <= config.bucket_size_bytes && gathered.items.len() <= config.bucket_keys
     }
 
     fn prepare(&mut self, gathered: Gathered, age: u64) -> Result<(), StoreError> {
@@ -131,7 +155,8 @@ impl Worker<'_> {
         self.engine.file.release(&ids);
         let prepared = Round::Prepared { sources: ids.clone(), target };
         store.observer.event(&Event::GcBegun { sources: ids, target: Some(target) });
-        if let Err(error) = self.engine.file.publish(store, Some(prepared)) {
+        self.engine.file.under_way = Some(prepared);
+        if let Err(error) = self.engine.file.publish(store) {
             // It may be in place all the same, so it is taken back for certain before anything else.
             self.engine.stage = Stage::Undoing(Undo::new(target, None));
             return Err(error);
@@ -238,7 +263,10 @@ impl Worker<'_> {
                 undo.file = None;
             }
         }
-        match undone.and_then(|()| self.engine.file.publish(self.store, None)) {
+        if undone.is_ok() {
+            self.engine.file.under_way = None;
+        }
+        match undone.and_then(|()| self.engine.file.publish(self.store)) {
             Ok(()) => {
                 self.engine.stage = Stage::Idle;
                 self.store.gc.forget_pause(Paused::Undo);

@@ -240,6 +240,7 @@ impl Store {
     /// serve: writes will say so.
     fn cover_reserve(&self, largest_table: u64) {
         if let Err(error) = self.reserve.cover(&*self.vfs, largest_table, INTENT_BYTES, &*self.observer) {
+            self.reserve.owe(largest_table, INTENT_BYTES);
             self.observer.event(&Event::DiskFailed { error });
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Store;
 use super::publish::DataSync;
-use super::state::Engagement;
+use super::state::{Engagement, SlotState};
 use crate::crashsafe::{self, PublishError, Step};
 use crate::error::{Problem, StoreError};
 use crate::format::names::BucketId;
@@ -42,13 +42,16 @@ impl Store {
         }
         let name = id.table_name();
         let bytes = publication.table.encode().map_err(|error| StoreError::unwritable(&*name, error))?;
-        if let Err(error) = self.publish_or_spend(|| self.try_table(id, &bytes)) {
+        // A table that no delete waits for must not spend what deletes will need.
+        let for_deletes = !publication.tombstoned.is_empty() || self.has_hidden(id);
+        if let Err(error) = self.publish_counted(for_deletes, || self.try_table(id, &bytes)) {
             self.state.write().publish_failed(id);
             self.observer.event(&Event::BucketSuspect { bucket: id, reason: error.to_string() });
             return Err(error);
         }
         self.state.write().published(id, &publication.tombstoned);
-        if was_suspect {
+        let trusted = || self.state.read().bucket(id).is_some_and(|bucket| !bucket.suspicion().any());
+        if was_suspect && trusted() {
             self.observer.event(&Event::BucketTrusted { bucket: id });
         }
         if !publication.tombstoned.is_empty() {
@@ -62,20 +65,36 @@ impl Store {
         Ok(())
     }
 
-    /// Steps 5 to 8: temporary file, sync, rename, sync of the directory. On a full disk the reserve is given up for it, and it is
-    /// repeated from the start. For tables and intents only: what else there is must not spend the reserve.
+    fn has_hidden(&self, id: BucketId) -> bool {
+        self.state.read().bucket(id).is_some_and(|bucket| bucket.figures().of(SlotState::Hidden).records > 0)
+    }
+
+    /// Steps 5 to 8 for the intents: temporary file, sync, rename, sync of the directory. On a full disk the reserve is given up for it,
+    /// and it is repeated from the start.
     ///
     /// # Errors
     /// As the disk says; the new bytes may or may not be in place.
-    pub(crate) fn publish_small(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
-        self.publish_or_spend(|| crashsafe::publish(&*self.vfs, name, bytes))
+    pub(crate) fn publish_intents(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        self.publish_counted(true, || crashsafe::publish(&*self.vfs, name, bytes))
     }
 
-    fn publish_or_spend(&self, publish: impl Fn() -> Result<(), PublishError>) -> Result<(), StoreError> {
+    /// The same for the table of a copy: on a full disk the reserve stays, and the copy is undone.
+    ///
+    /// # Errors
+    /// As [`Store::publish_intents`].
+    pub(crate) fn publish_copy(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        self.publish_counted(false, || crashsafe::publish(&*self.vfs, name, bytes))
+    }
+
+    fn publish_counted(
+        &self,
+        may_spend: bool,
+        publish: impl Fn() -> Result<(), PublishError>,
+    ) -> Result<(), StoreError> {
         let mut published = publish();
         // Another call may have spent the reserve since, and this one was too early for what that has freed.
         let helps = || self.reserve.spend(&*self.vfs, &*self.observer) || self.reserve.is_missing();
-        if published.as_ref().is_err_and(PublishError::is_no_space) && helps() {
+        if may_spend && published.as_ref().is_err_and(PublishError::is_no_space) && helps() {
             published = publish();
         }
         match published {

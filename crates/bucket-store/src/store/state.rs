@@ -66,11 +66,40 @@ impl State {
         let mut twice = Vec::new();
         for slot in 0..self.buckets[&id].slots.len() {
             let at = Location { bucket: id, slot: slot as u32 };
-            if self.slot(at).is_some_and(|entry| entry.state != SlotState::Tombstoned) {
+            if self.state_of(at) == Some(SlotState::Tombstoned) {
+                self.cover_older(at);
+            } else if self.is_covered(at) {
+                self.cover(at);
+            } else {
                 self.take_its_rank(at, &mut twice);
             }
         }
         twice
+    }
+
+    /// Whether a newer record of its key is tombstoned. *Bury first* keeps that from being so on disk, but for a bucket that could not be
+    /// read while the newer one was deleted: what it holds was replaced before that, and must not come back for it.
+    fn is_covered(&self, at: Location) -> bool {
+        let Some(entry) = self.slot(at) else { return false };
+        let mut newer = self.records(&entry.key).rev().take_while(|record| record.at != at);
+        newer.any(|record| record.state() == SlotState::Tombstoned)
+    }
+
+    /// A tombstone came to be known: older records of its key that came before it are covered.
+    fn cover_older(&mut self, at: Location) {
+        let Some(entry) = self.slot(at) else { return };
+        let older: Vec<_> = self.records(&entry.key).take_while(|record| record.at != at).map(|r| r.at).collect();
+        for older in older {
+            if self.state_of(older) != Some(SlotState::Tombstoned) {
+                self.cover(older);
+            }
+        }
+    }
+
+    /// A record that must not come back is hidden, as by a delete, and its table is one to be published again.
+    fn cover(&mut self, at: Location) {
+        self.set(at, SlotState::Hidden);
+        self.publish_failed(at.bucket);
     }
 
     /// Makes `at` live if it is the newest of its key, and what was live before superseded.
@@ -126,7 +155,8 @@ impl State {
             self.unpublished.insert(id);
             self.unpublished_bytes += bucket.data_len;
         }
-        let (suspicion, engagement) = (Suspicion::default(), Engagement::default());
+        let unreadable = figures.of(SlotState::Damaged).records > 0;
+        let (suspicion, engagement) = (Suspicion { unreadable, publish_failed: false }, Engagement::default());
         self.buckets.insert(id, BucketState { bucket, slots: entries, figures, published, suspicion, engagement });
     }
 

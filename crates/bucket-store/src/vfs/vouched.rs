@@ -36,6 +36,8 @@ struct Names {
     running: HashSet<String>,
     /// Changed, and lost to a failed sync.
     lost: HashSet<String>,
+    /// Syncs that have failed. What was changed while one failed may be lost with the rest, although nobody had noted it yet.
+    failures: u64,
     /// A sync has succeeded: before that, what an earlier process changed is waiting too.
     synced: bool,
 }
@@ -48,13 +50,31 @@ impl Vouched {
         Arc::new(Self { inner, syncing: ReentrantMutex::new(()), names: Mutex::default() })
     }
 
-    fn changed(&self, name: &str) {
+    fn failures(&self) -> u64 {
+        self.names.lock().failures
+    }
+
+    /// The name was changed, by an operation that began when so many syncs had failed.
+    fn changed(&self, name: &str, failures_before: u64) {
         // Temporary names need not be durable, nor gone for certain.
-        if temporary_for(name).is_none() {
-            let mut names = self.names.lock();
+        if temporary_for(name).is_some() {
+            return;
+        }
+        let mut names = self.names.lock();
+        if names.failures == failures_before {
             names.lost.remove(name);
             names.waiting.insert(name.to_owned());
+            return;
         }
+        names.lost.insert(name.to_owned());
+        drop(names);
+        self.leave_evidence(name);
+    }
+
+    /// For the next process, if this one ends before the name is changed again.
+    fn leave_evidence(&self, name: &str) {
+        // Where it is there already, or cannot be made, there is nothing else to do.
+        let _ = self.inner.create(&temporary_name(name, EVIDENCE));
     }
 }
 
@@ -77,8 +97,9 @@ impl fmt::Debug for Vouched {
 
 impl Vfs for Vouched {
     fn create(&self, name: &str) -> io::Result<Arc<dyn VfsFile>> {
+        let before = self.failures();
         let file = self.inner.create(name)?;
-        self.changed(name);
+        self.changed(name, before);
         Ok(file)
     }
 
@@ -87,15 +108,17 @@ impl Vfs for Vouched {
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        let before = self.failures();
         self.inner.rename(from, to)?;
-        self.changed(from);
-        self.changed(to);
+        self.changed(from, before);
+        self.changed(to, before);
         Ok(())
     }
 
     fn unlink(&self, name: &str) -> io::Result<()> {
+        let before = self.failures();
         self.inner.unlink(name)?;
-        self.changed(name);
+        self.changed(name, before);
         Ok(())
     }
 
@@ -120,21 +143,20 @@ impl Vfs for Vouched {
             names.synced = true;
             return result;
         }
+        names.failures += 1;
         // What was changed while it ran may have been lost with the rest.
         lost.extend(std::mem::take(&mut names.waiting));
         names.lost.extend(lost.iter().cloned());
         drop(names);
-        for name in lost {
-            // Where it is there already, or cannot be made, there is nothing else to do.
-            let _ = self.inner.create(&temporary_name(&name, EVIDENCE));
-        }
+        lost.iter().for_each(|name| self.leave_evidence(name));
         result
     }
 
     /// The name stays lost until all of it is done.
     fn renew(&self, name: &str) -> io::Result<()> {
+        let before = self.failures();
         self.inner.renew(name)?;
-        self.changed(name);
+        self.changed(name, before);
         Ok(())
     }
 

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use bucket_store::gc::GcStep;
 use bucket_store::vfs::sim::{CrashStates, EIO, ENOSPC, Fault, Op, OpKind, SimDisk, nth, on};
-use bucket_store::{Store, StoreErrorKind};
+use bucket_store::{Config, Durability, Store, StoreErrorKind, WriteObject};
 use ha_types::ManualClock;
 
-use crate::kit::{assert_no_second_sync, delete, image, open, open_heard, table};
+use crate::kit::{
+    Heard, assert_no_second_sync, builder, config, delete, image, incarnation, key, open, open_heard, table,
+};
 
 /// The steps of a publish, and whether the new table may be in place after each has failed.
 const STEPS: [(OpKind, bool); 5] = [
@@ -112,6 +114,24 @@ fn b7_deletes_go_on_from_the_reserve_on_a_full_disk() {
     for image in disk.crash_point().images(CrashStates::default()) {
         assert!([1, 2].iter().flat_map(|id| table(&image, *id)).all(|(_, dead)| dead));
     }
+}
+
+#[test]
+fn b7_tables_of_relaxed_data_do_not_spend_what_deletes_will_need() {
+    let disk = SimDisk::of(&image(&[(1, &[("a", 1, 1), ("b", 1, 2)])]));
+    let heard = Arc::new(Heard::default());
+    let config = Config { durability: Durability::Relaxed, ..config() };
+    let store = builder().config(config).observer(heard.clone()).open(Arc::new(disk.mount().unwrap())).unwrap();
+    let new = [(key("c"), 1), (key("d"), 2)];
+    for (key, n) in &new {
+        let object = WriteObject { key, incarnation: incarnation(*n), value: &[7; 100], placement: None };
+        store.write(&[object]).unwrap();
+    }
+    disk.set_capacity(disk.used_bytes());
+    assert_eq!(store.publish_pending().unwrap_err().code(), "DISK_FULL");
+    assert_eq!((heard.count("ReserveSpent"), store.figures().reserve_missing), (0, false));
+    assert_eq!(delete(&store, &[("a", 1), ("c", 1)]), ["Removed"; 2], "also what was not durable yet");
+    assert_eq!(heard.count("ReserveSpent"), 1);
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! Owns the tests of opening: whose directory it is, what is refused, and that refusing changes nothing.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use bucket_store::vfs::sim::{EIO, Fault, Image, Op, SimDisk};
-use bucket_store::{Adoption, Config, Store, StoreBuilder, StoreError, StoreErrorKind};
+use bucket_store::gc::GcStep;
+use bucket_store::vfs::sim::{CrashStates, EIO, Fault, Image, Op, OpKind, SimDisk, on};
+use bucket_store::{Adoption, Config, DeleteOutcome, Store, StoreBuilder, StoreError, StoreErrorKind};
 use ha_types::ManualClock;
 
 use crate::kit::{Heard, builder, code, config, delete, list, marker, open, open_with, read, seed_of, write_all};
@@ -204,6 +205,51 @@ fn a_table_that_cannot_be_read_is_set_apart_and_served_again_when_it_can() {
     drop(store);
     disk.mend();
     assert_eq!(seed_of(&open(&disk), "a"), Some(1));
+}
+
+#[test]
+fn b2_what_was_replaced_in_a_bucket_that_could_not_be_read_does_not_come_back_for_what_was_deleted_meanwhile() {
+    let disk = SimDisk::new();
+    let store = open(&disk);
+    write_all(&store, &[("a", 1)]).unwrap();
+    write_all(&store, &[("a", 2)]).unwrap();
+    drop(store);
+    disk.make_unreadable("1.meta", 0..1 << 20);
+    let store = open(&disk);
+    assert_eq!(store.quarantined().len(), 1, "the older one is not known");
+    assert!(matches!(delete(&store, "a", 2), DeleteOutcome::Removed));
+    drop(store);
+    disk.mend();
+    let clock = Arc::new(ManualClock::new());
+    let builder = Store::builder(marker("ssd-1", "c1"), clock.clone()).config(config());
+    let store = open_with(builder, &disk).unwrap();
+    assert_eq!((code(read(&store, "a")), list(&store, 10).len()), ("NOT_FOUND", 0));
+    store.audit().unwrap();
+    assert_eq!(store.figures().suspect_buckets, 1, "its table does not say so yet");
+    assert_eq!(code(write_all(&store, &[("a", 1)])), "TOMBSTONED");
+    // GC writes its table anew, and then takes both. Wherever the power goes, it stays gone.
+    // Also if its first attempt fails.
+    let met = disk.faults_met();
+    disk.inject(1, Fault::Errno(EIO), on(OpKind::Rename, "1.meta"));
+    let points = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&points);
+    disk.watch(move |_, point| seen.lock().unwrap().push(point));
+    loop {
+        match store.gc_step() {
+            GcStep::Again => {}
+            GcStep::Wait(time) => clock.advance(time),
+            _ => break,
+        }
+    }
+    disk.unwatch();
+    assert_eq!(disk.faults_met(), met + 1);
+    for image in points.lock().unwrap().iter().flat_map(|point| point.images(CrashStates::default())) {
+        assert_eq!(list(&open(&SimDisk::of(&image)), 10).len(), 0);
+    }
+    assert_eq!(store.figures().physical_bytes, 0);
+    drop(store);
+    let store = open(&disk);
+    assert_eq!((code(read(&store, "a")), store.figures().physical_bytes), ("NOT_FOUND", 0));
 }
 
 #[test]

@@ -57,7 +57,9 @@ pub(super) async fn play(cluster: &Cluster, args: &DemoArgs, progress: &Progress
     heir.process.check()?;
     let moments = moments.with(&ledgers, args.graceful);
     let report = judge_round(cluster, args, &admin, &ledgers, &moments).await?;
-    Ok(RoundReport { failovers: space.claims.saturating_sub(1), ..report })
+    // Counted now: the crowd may have been done before the last claim was looked at.
+    let claims = judge::claims(cluster.kv(), cluster.root(), &cluster.name).await?;
+    Ok(RoundReport { failovers: claims.saturating_sub(1), ..report })
 }
 
 /// Space to put into. A new primary hands out none that an older one may have handed out, so each gets a segment of its own.

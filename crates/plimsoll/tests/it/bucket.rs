@@ -473,6 +473,19 @@ fn b6_a_repair_does_what_was_foretold_and_loses_nothing_live() {
 }
 
 #[test]
+fn a_repair_of_another_storages_directory_changes_nothing() {
+    let place = Buckets::usual();
+    std::fs::write(place.path().join("11.bucket"), b"half").unwrap();
+    let before = place.snapshot();
+    for (flag, what) in [("--segment", "segment"), ("--cluster", "cluster")] {
+        let ran = place.does("fsck", &["--repair", flag, "another"]);
+        assert_eq!(ran.code, 1, "{ran:?}");
+        says(&ran.out, &[&format!("not repaired: the directory is of {what} "), "not of another: nothing was changed"]);
+        assert_eq!(place.snapshot(), before, "{flag}");
+    }
+}
+
+#[test]
 fn b15_a_repair_of_an_unknown_version_changes_nothing() {
     let place = Buckets::usual();
     std::fs::write(place.path().join("11.bucket"), b"half").unwrap();

@@ -224,6 +224,36 @@ fn b8_a_clean_up_that_fails_is_tried_again_at_run_time_and_the_target_may_move_o
 }
 
 #[test]
+fn b3_b6_a_clean_up_of_an_earlier_round_leaves_the_round_under_way_in_the_file() {
+    let it = half_dead();
+    it.disk.inject(1, Fault::Errno(EIO), on(OpKind::Unlink, "1.bucket"));
+    let GcStep::Wait(pause) = it.step_while_again() else { panic!("the clean-up has not failed") };
+    it.put(&[(11, 1, 300_000), (12, 1, 300_000)]);
+    it.put(&[(13, 1, 300_000), (14, 1, 300_000)]);
+    assert!(it.delete(11, 1) && it.delete(13, 1));
+    while !matches!(rounds(&it)[..], [Round::Committed { .. }, Round::Prepared { .. }]) {
+        assert_eq!(it.store.gc_step(), GcStep::Again);
+    }
+    // The pause of the clean-up ends in the middle of the copy.
+    it.clock.advance(pause);
+    let points = Arc::new(parking_lot::Mutex::new(Vec::new()));
+    let seen = Arc::clone(&points);
+    it.disk.watch(move |_, point| seen.lock().push(point));
+    assert_eq!(it.store.gc_step(), GcStep::Again);
+    assert_eq!(it.store.gc.open_rounds(), 0, "the earlier round has ended");
+    assert!(matches!(rounds(&it)[..], [Round::Prepared { .. }]), "{:?}", rounds(&it));
+    it.settle();
+    it.disk.unwatch();
+    for point in points.lock().iter() {
+        for image in [point.least(), point.most()] {
+            // That no object is there twice is asserted by the fixture.
+            let it = Fixture::restarted(&image).unwrap();
+            assert_eq!((it.read(11), it.read(12)), (None, Some(value(12, 1, 300_000))));
+        }
+    }
+}
+
+#[test]
 fn b9_b13_a_reader_holds_a_retired_bucket_and_its_blocks_count_until_it_lets_go() {
     let it = Fixture::with(
         Config {

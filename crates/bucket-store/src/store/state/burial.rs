@@ -89,6 +89,11 @@ impl State {
             buckets.flat_map(|state| (0u32..).zip(&state.slots).map(|(slot, entry)| (state.id(), slot, entry)));
         for (bucket, slot, entry) in records {
             let undead: Vec<_> = self.undead(&entry.key).collect();
+            if entry.state == SlotState::Tombstoned {
+                let covered = self.covered_by(Location { bucket, slot }, &entry.key);
+                let staying = covered.filter(|older| !leaving.contains(&older.bucket));
+                first.extend(staying.filter_map(|older| self.next_publish(older)));
+            }
             let Some(newest) = undead.last() else { continue };
             if !leaving.contains(&newest.bucket) {
                 let replaced = entry.state == SlotState::Superseded;
@@ -116,7 +121,26 @@ impl State {
     /// Whether no record of the bucket needs to be copied: it can be removed as it is.
     pub(crate) fn is_fully_dead(&self, id: BucketId) -> bool {
         let Some(state) = self.buckets.get(&id) else { return false };
-        (0u32..).zip(&state.slots).all(|(slot, _)| self.fate(Location { bucket: id, slot }) == Fate::Drop)
+        let gone = |at| self.fate(at) == Fate::Drop && !self.still_covers(at);
+        (0u32..).zip(&state.slots).all(|(slot, _)| gone(Location { bucket: id, slot }))
+    }
+
+    /// Whether a tombstone of the bucket is all that keeps an older record from coming back: the bucket may not leave yet.
+    pub(crate) fn covers_any(&self, id: BucketId) -> bool {
+        let Some(state) = self.buckets.get(&id) else { return false };
+        (0u32..).zip(&state.slots).any(|(slot, _)| self.still_covers(Location { bucket: id, slot }))
+    }
+
+    fn still_covers(&self, at: Location) -> bool {
+        self.slot(at).is_some_and(|entry| {
+            entry.state == SlotState::Tombstoned && self.covered_by(at, &entry.key).next().is_some()
+        })
+    }
+
+    /// Records of the key that are older than the one at `at`, and not tombstoned.
+    fn covered_by(&self, at: Location, key: &[u8]) -> impl Iterator<Item = Location> {
+        let older = self.records(key).take_while(move |record| record.at != at);
+        older.filter(|record| record.state() != SlotState::Tombstoned).map(|record| record.at)
     }
 
     /// Whether a newer record of the key, not tombstoned, is in a durable table.

@@ -22,6 +22,11 @@ pub(super) fn name(magic: u64) -> Option<&'static str> {
         0xaad7_aaea => Some("PanFS"),
         0x2003_0528 => Some("OrangeFS"),
         0x786f_4256 => Some("VirtualBox shared folder"),
+        0xbacb_acbc => Some("VMware shared folder"),
+        0x7c7c_6673 => Some("Parallels shared folder"),
+        0x6163_6673 => Some("ACFS"),
+        0xbeef_dead => Some("StorNext"),
+        0x0130_11a8 => Some("Ibrix"),
         _ => None,
     }
 }

@@ -47,9 +47,15 @@ pub(super) fn whose(connection: &Connection) -> Result<Whose, Stop> {
     let refuse = |kind, message: String| Err(KvError::new(kind, Effect::NotApplied, message).into());
     let pragma =
         |name: &str| -> SqlResult<i32> { connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get(0)) };
-    let application_id = pragma("application_id")?;
-    let version = pragma("user_version")?;
-    let objects: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    // Of one moment: another process may be making the tables just now. A savepoint, because the caller may be in a transaction.
+    connection.execute_batch("SAVEPOINT whose")?;
+    let read = || -> SqlResult<(i32, i32, i64)> {
+        let objects = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+        Ok((pragma("application_id")?, pragma("user_version")?, objects))
+    };
+    let read = read();
+    connection.execute_batch("RELEASE whose")?;
+    let (application_id, version, objects) = read?;
     match (application_id, version) {
         (0, 0) if objects == 0 => Ok(Whose::Nobody),
         (APPLICATION_ID, VERSION) => Ok(Whose::Ours),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bucket_store::format::marker::Marker;
 use bucket_store::inspect::{Contents, Look, MarkerLook, look};
 use bucket_store::vfs::{Access, Vfs};
-use bucket_store::{Adoption, Store};
+use bucket_store::{Adoption, Store, StoreErrorKind};
 use clap::Args;
 use ha_types::{ClusterId, SegmentId, SystemClock};
 use serde_json::json;
@@ -29,7 +29,8 @@ Examples:
   plimsoll bucket adopt /mnt/ssd0/buckets --segment ssd-1 --cluster prod --one-way --json
 
 Exit codes:
-  0 adopted   1 refused, nothing was changed   2 wrong usage, or not asked for in words: nothing was tried";
+  0 adopted   1 refused, nothing was changed   2 wrong usage, or not asked for in words: nothing was tried
+  4 the disk failed on the way: it may be marked already, and nothing is lost";
 
 /// What to adopt, and as what.
 #[derive(Debug, Args)]
@@ -71,7 +72,13 @@ pub(super) fn run(args: AdoptArgs) -> Exit {
         Store::builder(identity, Arc::new(SystemClock::new())).adoption(Adoption::OneWay).open(Arc::clone(&dir));
     let store = match opened {
         Ok(store) => store,
-        Err(error) => return place.refused(&error),
+        Err(error) if matches!(error.kind(), StoreErrorKind::Refused | StoreErrorKind::Invalid) => {
+            return place.refused(&error);
+        }
+        Err(error) => {
+            let text = format!("{error}; the directory may be marked already, and nothing is lost: run it again");
+            return place.ended("unknown", &text, Exit::Unknown);
+        }
     };
     let left_alone: Vec<_> = store.quarantined().map(|(id, reason)| (id, reason.to_owned())).collect();
     drop(store);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bucket_store::inspect::{FsckOptions, FsckReport, Look, Repaired, fsck, look, repair};
+use bucket_store::inspect::{FsckOptions, FsckReport, Look, MarkerLook, Repaired, fsck, look, repair};
 use bucket_store::vfs::{Access, Vfs};
 use clap::Args;
 use ha_types::{ClusterId, SegmentId, SystemClock};
@@ -63,8 +63,7 @@ pub(super) fn run(args: &FsckArgs) -> Exit {
         Ok(dir) => Arc::new(dir),
         Err(exit) => return exit,
     };
-    let repaired =
-        args.repair.then(|| repair(Arc::clone(&dir), Arc::new(SystemClock::new())).map_err(|error| error.to_string()));
+    let repaired = args.repair.then(|| repair_as_told(args, &dir));
     let seen = match look(&*dir) {
         Ok(seen) => seen,
         Err(error) => return place.unread(&error),
@@ -77,6 +76,26 @@ pub(super) fn run(args: &FsckArgs) -> Exit {
     }
     let refused = repaired.as_ref().is_some_and(Result::is_err);
     if report.is_sound() && !refused { Exit::Done } else { Exit::Refused }
+}
+
+/// Repairs, if the directory is of the storage that was named, where one was.
+fn repair_as_told(args: &FsckArgs, dir: &Arc<dyn Vfs>) -> Result<Repaired, String> {
+    let seen = look(&**dir).map_err(|error| error.to_string())?;
+    if let MarkerLook::Ours(marker) = &seen.marker {
+        let other = |what: &str, expected: &str, found: &str| {
+            Err(format!("the directory is of {what} {found}, not of {expected}: nothing was changed"))
+        };
+        match (&args.segment, &args.cluster) {
+            (Some(segment), _) if *segment != marker.segment => {
+                return other("segment", segment.as_str(), marker.segment.as_str());
+            }
+            (_, Some(cluster)) if *cluster != marker.cluster => {
+                return other("cluster", cluster.as_str(), marker.cluster.as_str());
+            }
+            _ => {}
+        }
+    }
+    repair(Arc::clone(dir), Arc::new(SystemClock::new())).map_err(|error| error.to_string())
 }
 
 fn judge(args: &FsckArgs, dir: &dyn Vfs, seen: &Look) -> FsckReport {
