@@ -39,6 +39,9 @@ enum Attempt<R> {
 
 /// Pause after every endpoint was asked in vain.
 const ROUND_PAUSE: Duration = Duration::from_millis(50);
+/// With less time than this left, or than a tenth of it all, no further attempt begins: one that the deadline cuts off has an unknown outcome,
+/// and up to here it is certain that nothing was done.
+const SHORTEST_ATTEMPT: Duration = Duration::from_millis(200);
 /// Pause after an answer that nothing was applied.
 const NOT_APPLIED_PAUSE: Duration = Duration::from_millis(20);
 
@@ -51,6 +54,7 @@ impl Client {
         Fut: Future<Output = Result<Response<R>, Status>>,
     {
         let deadline = Instant::now() + self.options.timeout;
+        let last_start = deadline - SHORTEST_ATTEMPT.min(self.options.timeout / 10);
         let mut target = self.first_target();
         let mut asked = 0;
         loop {
@@ -62,7 +66,7 @@ impl Client {
                 }
                 Attempt::Failed(error) => return Err(error),
                 Attempt::Later { pause, detail } => {
-                    if Instant::now() + pause >= deadline {
+                    if Instant::now() + pause >= last_start {
                         return Err(CallError::Refused(detail));
                     }
                     (detail.message, target, pause)
@@ -77,7 +81,7 @@ impl Client {
                     (why, told.unwrap_or_else(|| self.endpoint_after(&target)), pause)
                 }
             };
-            if Instant::now() + pause >= deadline {
+            if Instant::now() + pause >= last_start {
                 return Err(CallError::NotDone(format!("no leader within {:?}: {why}", self.options.timeout)));
             }
             tokio::time::sleep(pause).await;
