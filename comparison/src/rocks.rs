@@ -60,8 +60,8 @@ unsafe extern "C" {
     fn rocksdb_free(pointer: *mut c_void);
 }
 
-/// `BottommostLevelCompaction::kForce`.
-const BOTTOMMOST_FORCE: c_uchar = 2;
+/// `BottommostLevelCompaction::kForceOptimized`: what this compaction has just written is not written a second time.
+const BOTTOMMOST_FORCE_OPTIMIZED: c_uchar = 3;
 
 /// A database with its values in blob files, tuned for this comparison: no compression (the values have no pattern), blob
 /// files as large as our buckets, and a GC that may take every blob file.
@@ -154,7 +154,7 @@ impl Rocks {
         // SAFETY: null bounds mean the whole key space.
         unsafe {
             let options = rocksdb_compactoptions_create();
-            rocksdb_compactoptions_set_bottommost_level_compaction(options, BOTTOMMOST_FORCE);
+            rocksdb_compactoptions_set_bottommost_level_compaction(options, BOTTOMMOST_FORCE_OPTIMIZED);
             rocksdb_compact_range_opt(self.db, options, ptr::null(), 0, ptr::null(), 0);
             rocksdb_compactoptions_destroy(options);
         }

@@ -2,7 +2,7 @@
 
 use crate::Verdict;
 use crate::targets::{
-    batch_record, bucket_gc_intent, bucket_high_water, bucket_marker, bucket_record, bucket_table,
+    batch_record, bucket_gc_intent, bucket_graves, bucket_high_water, bucket_marker, bucket_record, bucket_table,
     bucket_table_of_mooncake, durable_prefix, imported_entries, leader_address, legacy_entry, legacy_latest, log_keys,
     master_entries, mooncake_batch, mooncake_prefix, producer_view, rpc_messages, storage_key, struct_pack_metadata,
     struct_pack_segment,
@@ -47,6 +47,7 @@ pub struct Target {
 pub const TARGETS: &[Target] = &[
     batch_record::TARGET,
     bucket_gc_intent::TARGET,
+    bucket_graves::TARGET,
     bucket_high_water::TARGET,
     bucket_marker::TARGET,
     bucket_record::TARGET,

@@ -2,6 +2,7 @@
 
 pub(crate) mod batch_record;
 pub(crate) mod bucket_gc_intent;
+pub(crate) mod bucket_graves;
 pub(crate) mod bucket_high_water;
 pub(crate) mod bucket_marker;
 pub(crate) mod bucket_record;

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use crate::{BytesProxy, Direction, eventually};
 use async_trait::async_trait;
-use bytes::Bytes;
-use ha_kv::{Capabilities, Kv, KvError, RangeLimit, RangePage, Txn, TxnKv, TxnOutcome};
-use ha_types::{ClusterId, LeaderGuard, MonoTime, SystemClock, SystemEntropy};
+use ha_kv::test_kit::Detour;
+use ha_kv::{KvError, Txn, TxnKv, TxnOutcome};
+use ha_types::{AlwaysLeads, ClusterId, SystemClock, SystemEntropy};
 use oplog_core::{
     ApplyError, BatchStorage, CaughtUp, EntryRef, LogKeys, NewEntry, OpenOptions, OrderedWriter, Outcome, Replica, Seq,
     StateMachine, Terminal, WriterConfig, WriterEnv, catch_up, claim_and_verify,
@@ -39,19 +39,6 @@ impl StateMachine for Recorder {
     fn apply(&mut self, entry: EntryRef<'_>) -> Result<(), ApplyError> {
         self.entries.push((entry.seq.get(), entry.payload.to_vec()));
         Ok(())
-    }
-}
-
-/// A guard that always holds: these rows are about the fence, which must not need one.
-pub struct AlwaysLeads;
-
-impl LeaderGuard for AlwaysLeads {
-    fn serve_until(&self) -> Option<MonoTime> {
-        Some(MonoTime::from_origin(Duration::MAX))
-    }
-
-    fn holds(&self) -> bool {
-        true
     }
 }
 
@@ -154,13 +141,14 @@ pub async fn ended(writer: &OrderedWriter) -> Terminal {
 
 /// Waits until a request is held as a whole, which is when no more bytes come, and says how many there are.
 pub async fn held_request(proxy: &BytesProxy) -> usize {
-    let mut before = 0;
+    let (mut before, mut alike) = (0, 0);
     eventually("a request is held", async || {
         tokio::time::sleep(Duration::from_millis(100)).await;
         let now = proxy.held_bytes(Direction::ToServer);
-        let settled = now > 0 && now == before;
+        alike = if now > 0 && now == before { alike + 1 } else { 0 };
         before = now;
-        settled.then_some(now)
+        // Once could be a pause of the machine in the middle of the request.
+        (alike >= 3).then_some(now)
     })
     .await
 }
@@ -188,44 +176,17 @@ impl Interrupted {
 }
 
 #[async_trait]
-impl Kv for Interrupted {
-    async fn get(&self, key: &[u8]) -> Result<Option<Bytes>, KvError> {
-        self.store.get(key).await
+impl Detour for Interrupted {
+    fn store(&self) -> &dyn TxnKv {
+        &*self.store
     }
 
-    async fn put(&self, key: &[u8], value: Bytes) -> Result<(), KvError> {
-        self.store.put(key, value).await
-    }
-
-    async fn range(&self, start: &[u8], end: &[u8], limit: RangeLimit) -> Result<RangePage, KvError> {
-        self.store.range(start, end, limit).await
-    }
-
-    async fn delete(&self, key: &[u8]) -> Result<(), KvError> {
-        self.store.delete(key).await
-    }
-
-    async fn delete_range(&self, start: &[u8], end: &[u8]) -> Result<u64, KvError> {
-        self.store.delete_range(start, end).await
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        self.store.capabilities()
-    }
-
-    fn as_txn(&self) -> Option<&dyn TxnKv> {
-        Some(self)
-    }
-}
-
-#[async_trait]
-impl TxnKv for Interrupted {
     async fn txn(&self, txn: &Txn) -> Result<TxnOutcome, KvError> {
         let hook = self.before_txn.lock().take();
         if let Some(hook) = hook {
             hook().await;
         }
-        self.store.txn(txn).await
+        self.store().txn(txn).await
     }
 }
 

@@ -36,7 +36,7 @@ enum Proof {
     Model,
     /// The bucket store on a simulated disk: every crash, every call failing, and every step removed in turn
     Crash,
-    /// The ordered writer's real code under many thousand schedules
+    /// The real code of the ordered writer, of the legacy log's writer and of the bucket store under many thousand schedules
     Schedules,
     /// Every decoder against hostile bytes, for a while
     Fuzz,

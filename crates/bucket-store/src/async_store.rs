@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 
 use crate::error::StoreError;
 use crate::gc::GcStep;
-use crate::store::{ByteRange, DeleteOutcome, DeleteRequest, ReadRequest, Store, WriteObject, WriteOutcome};
+use crate::store::{ByteRange, DeleteOutcome, DeleteRequest, ReadRequest, Store, Usage, WriteObject, WriteOutcome};
 
 /// A [`Store`] on a tokio runtime. Cheap to clone; all clones share one bound.
 ///
@@ -58,7 +58,8 @@ impl AsyncStore {
         Self { store, places }
     }
 
-    /// The store itself, for calls that do not touch the disk: [`Store::find`], [`Store::list`], [`Store::figures`].
+    /// The store itself, for calls that do not touch the disk: [`Store::find`], [`Store::list`], [`Store::figures`], [`Store::read_only`]. Every
+    /// other one blocks: give it to [`AsyncStore::run`].
     #[must_use]
     pub fn store(&self) -> &Arc<Store> {
         &self.store
@@ -151,6 +152,17 @@ impl AsyncStore {
     /// As said at [`AsyncStore`].
     pub async fn publish_pending(&self) -> Result<usize, StoreError> {
         self.run(Store::publish_pending).await
+    }
+
+    /// [`Store::usage`].
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// # Cancel safety
+    /// As said at [`AsyncStore`].
+    pub async fn usage(&self) -> Result<Usage, StoreError> {
+        self.run(Store::usage).await
     }
 
     /// Drives GC for ever: step after step while there is something to do, and a look after each `idle` while there is not. Spawn it once.

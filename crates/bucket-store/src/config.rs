@@ -56,7 +56,7 @@ pub enum Durability {
 impl Config {
     /// A good value of [`normal_dead_ratio`](Self::normal_dead_ratio).
     pub const SUGGESTED_DEAD_RATIO: f64 = 0.5;
-    /// The largest bucket: offsets and lengths of one are counted in 32 bits by readers of every version.
+    /// The largest bucket: whatever is in it, a value has less than 4 GiB, as its length has 32 bits in record and table. Offsets have 64.
     pub const MOST_BUCKET_BYTES: u64 = u32::MAX as u64;
     /// The most keys of a bucket: with keys of the greatest length its table still has less than 64 MiB.
     pub const MOST_BUCKET_KEYS: usize = 12_000;
@@ -161,16 +161,28 @@ impl Default for Config {
 
 /// A setting that is not allowed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{field} is {found}; {expected}")]
+#[error("{field} is {found}; {remedy}")]
 pub struct ConfigError {
     field: &'static str,
     found: String,
-    expected: String,
+    remedy: String,
 }
 
 impl ConfigError {
-    fn new(field: &'static str, found: impl ToString, expected: String) -> Self {
-        Self { field, found: found.to_string(), expected }
+    fn new(field: &'static str, found: impl ToString, remedy: String) -> Self {
+        Self { field, found: found.to_string(), remedy }
+    }
+
+    /// What is wrong, without what to do about it.
+    #[must_use]
+    pub fn what(&self) -> String {
+        format!("{} is {}", self.field, self.found)
+    }
+
+    /// What to set instead.
+    #[must_use]
+    pub fn remedy(&self) -> &str {
+        &self.remedy
     }
 
     /// The setting's name.

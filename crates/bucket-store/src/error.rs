@@ -1,22 +1,24 @@
 //! Owns what a call of the store can answer instead of success: a kind that says what to do, a stable code and one sentence. It
-//! decides nothing.
+//! decides nothing. What precisely can happen is `problem`'s.
 
+mod problem;
+
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-use ha_types::ObjectIncarnation;
-
+pub(crate) use self::problem::{Problem, io_remedy};
 use crate::config::ConfigError;
 use crate::crashsafe::{PublishError, RemoveError, Step};
 use crate::format::FormatError;
-use crate::format::names::BucketId;
-use crate::health::ReadOnlyReason;
+use crate::vfs::disk::open_files_limit;
+use crate::vfs::is_broken_disk;
 
 /// Why a call did not succeed.
 ///
 /// [`kind`](Self::kind) says what to do about it, [`code`](Self::code) is stable and precise, and the text names file, field,
-/// what was expected and what was found. Unless the kind is [`StoreErrorKind::Disk`], a refused call has changed nothing.
+/// what was expected and what was found, and ends with the [`remedy`](Self::remedy). Unless the kind is [`StoreErrorKind::Disk`], a refused call has changed nothing.
 #[derive(Clone)]
 pub struct StoreError(Arc<Problem>);
 
@@ -36,7 +38,7 @@ pub enum StoreErrorKind {
     Busy,
     /// The store has stopped changing its directory: find the reason, mend the disk, open again. Reads go on.
     ReadOnly,
-    /// The directory cannot be opened as it is, and nothing in it was changed: a person must decide.
+    /// The directory cannot be opened, or written to, as it is, and nothing in it was changed: a person must decide.
     Refused,
     /// What is on disk is not what was written: get the object from elsewhere. It is not served again.
     Damaged,
@@ -54,14 +56,14 @@ impl StoreError {
         let file = file.into();
         Self::new(match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Problem::DiskFull { op, file, source },
-            _ if too_many_files(&source) => Problem::TooManyFiles { op, file, source },
+            _ if too_many_files(&source) => Problem::TooManyFiles { op, file, limit: files_limit(&source), source },
             _ => Problem::Io { op, file, source },
         })
     }
 
     /// Something that cannot be put into the form of its file.
     pub(crate) fn unwritable(file: impl Into<String>, error: FormatError) -> Self {
-        Self::io(DiskOp::Write, file, io::Error::other(error))
+        Self::io(DiskOp::Write, file, io::Error::other(error.without_remedy().to_string()))
     }
 
     /// Whether a file was not there.
@@ -69,10 +71,14 @@ impl StoreError {
         matches!(self.problem(), Problem::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
     }
 
+    /// Whether something else than a regular file has the name.
+    pub(crate) fn is_no_regular_file(&self) -> bool {
+        matches!(self.problem(), Problem::Io { op: DiskOp::Open, source, .. } if source.kind() == io::ErrorKind::InvalidInput)
+    }
+
     /// Whether the disk could not give back what is on it.
     pub(crate) fn is_broken_disk(&self) -> bool {
-        const EIO: i32 = 5;
-        matches!(self.problem(), Problem::Io { source, .. } if source.raw_os_error() == Some(EIO))
+        matches!(self.problem(), Problem::Io { source, .. } if is_broken_disk(source))
     }
 
     /// What precisely happened, for decisions inside the crate.
@@ -90,6 +96,24 @@ impl StoreError {
     #[must_use]
     pub fn code(&self) -> &'static str {
         self.0.class().1
+    }
+
+    /// What happened, without what to do about it.
+    #[must_use]
+    pub fn what(&self) -> String {
+        self.0.to_string()
+    }
+
+    /// Where: the file and its field, the key, the bucket, or the setting or argument that it is about.
+    #[must_use]
+    pub fn place(&self) -> String {
+        self.0.place()
+    }
+
+    /// What to do about it, in words for people.
+    #[must_use]
+    pub fn remedy(&self) -> Cow<'_, str> {
+        self.0.remedy()
     }
 
     /// Whether the same call can succeed later without anybody's help.
@@ -129,9 +153,19 @@ pub(crate) fn too_many_files(error: &io::Error) -> bool {
     error.raw_os_error().is_some_and(|code| limits.contains(&code))
 }
 
+/// Which limit it was, in words.
+fn files_limit(error: &io::Error) -> String {
+    let of_system = error.raw_os_error() == Some(rustix::io::Errno::NFILE.raw_os_error());
+    match open_files_limit() {
+        _ if of_system => "open files of the whole system (fs.file-max)".into(),
+        Some(limit) => format!("{limit} open files of this process"),
+        None => "open files of this process".into(),
+    }
+}
+
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        write!(f, "{}; {}", self.0, self.0.remedy())
     }
 }
 
@@ -208,187 +242,5 @@ impl fmt::Display for DiskOp {
     }
 }
 
-/// The precise problem. Private: callers see kind, code and text.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Problem {
-    // The call.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    #[error("{argument} is {found}; {expected}")]
-    Argument { argument: &'static str, expected: String, found: String },
-    #[error("key {key} is no storage key: {reason}; give tenant, a zero byte, key, both not empty")]
-    BadKey { key: KeyText, reason: String },
-    #[error("key {key} is in the batch twice, at {first} and at {second}; give it once")]
-    KeyTwice { key: KeyText, first: usize, second: usize },
-    #[error("the value of key {key} has {found} bytes; give {expected}")]
-    BadValueLength { key: KeyText, found: u64, expected: String },
-    #[error("range {offset}+{len} of key {key} is not within its {value_len} bytes; ask for less")]
-    BadRange { key: KeyText, offset: u64, len: u64, value_len: u64 },
-    // The object.
-    #[error("key {key} is not stored here")]
-    NotFound { key: KeyText },
-    #[error("incarnation {incarnation} of key {key} was deleted; write the key under a new incarnation")]
-    Tombstoned { key: KeyText, incarnation: ObjectIncarnation },
-    #[error(
-        "incarnation {incarnation} of key {key} is older than what is stored; write the key under a new incarnation"
-    )]
-    Superseded { key: KeyText, incarnation: ObjectIncarnation },
-    #[error("key {key} is {doing}; try again soon")]
-    Busy { key: KeyText, doing: &'static str },
-    #[error("bucket {bucket} is in a round of GC that is not known yet to be committed; try again soon")]
-    TableBusy { bucket: BucketId },
-    #[error("bucket {bucket} stays for now: {reason}")]
-    BucketStays { bucket: BucketId, reason: &'static str },
-    #[error("bucket {bucket} is not served and may hold key {key}; mend or remove the bucket's files")]
-    InQuarantine { bucket: BucketId, key: KeyText },
-    // Room.
-    #[error(
-        "{needed} bytes are needed for {what} and {free} are free; delete objects, let GC run, or raise capacity_bytes"
-    )]
-    NoSpace { what: &'static str, needed: u64, free: u64 },
-    #[error("the reserve for deletes ({needed} bytes) is spent and not back yet; writes wait until GC has freed space")]
-    ReserveMissing { needed: u64 },
-    #[error("{op} of {file} met a full disk; delete objects or let GC run: {source}")]
-    DiskFull { op: DiskOp, file: String, source: io::Error },
-    #[error(
-        "{op} of {file} met the limit of open files; the store holds one for each bucket, raise the limit (ulimit -n): {source}"
-    )]
-    TooManyFiles { op: DiskOp, file: String, source: io::Error },
-    // The store.
-    #[error("the store is read-only since {0}; mend the disk and open it again")]
-    ReadOnly(ReadOnlyReason),
-    // The directory.
-    #[error("{file}: {field} is {found}, expected {expected}; {remedy}")]
-    Refused {
-        code: &'static str,
-        file: String,
-        field: &'static str,
-        expected: String,
-        found: String,
-        remedy: &'static str,
-    },
-    #[error(
-        "{file} has version {found}, and this program knows {known}; open the directory with the program that wrote it"
-    )]
-    UnknownVersion { file: String, found: u64, known: &'static str },
-    #[error(
-        "the target {target} of a committed GC round is damaged ({reason}); its sources are kept, restore its files or remove the round by hand"
-    )]
-    CommittedTargetDamaged { target: BucketId, reason: String },
-    // The bytes.
-    #[error("{file}: {field} is {found}, expected {expected}; the object is no longer served, get it from elsewhere")]
-    Damaged { file: String, field: &'static str, expected: String, found: String },
-    #[error("the objects are written and not durable yet: {0}")]
-    NotDurable(#[source] StoreError),
-    #[error("{op} of {file} failed: {source}")]
-    Io { op: DiskOp, file: String, source: io::Error },
-}
-
-impl Problem {
-    fn class(&self) -> (StoreErrorKind, &'static str) {
-        use StoreErrorKind as Kind;
-        match self {
-            Self::Config(_) => (Kind::Invalid, "CONFIG"),
-            Self::Argument { .. } => (Kind::Invalid, "ARGUMENT"),
-            Self::BadKey { .. } => (Kind::Invalid, "BAD_KEY"),
-            Self::KeyTwice { .. } => (Kind::Invalid, "KEY_TWICE"),
-            Self::BadValueLength { .. } => (Kind::Invalid, "BAD_VALUE_LENGTH"),
-            Self::BadRange { .. } => (Kind::Invalid, "BAD_RANGE"),
-            Self::NotFound { .. } => (Kind::NotFound, "NOT_FOUND"),
-            Self::Tombstoned { .. } => (Kind::Deleted, "TOMBSTONED"),
-            Self::Superseded { .. } => (Kind::Deleted, "SUPERSEDED"),
-            Self::Busy { .. } => (Kind::Busy, "BUSY"),
-            Self::InQuarantine { .. } => (Kind::Damaged, "IN_QUARANTINE"),
-            Self::TableBusy { .. } => (Kind::Busy, "TABLE_BUSY"),
-            Self::BucketStays { .. } => (Kind::Busy, "BUCKET_STAYS"),
-            Self::NoSpace { .. } => (Kind::NoSpace, "NO_SPACE"),
-            Self::ReserveMissing { .. } => (Kind::NoSpace, "RESERVE_MISSING"),
-            Self::DiskFull { .. } => (Kind::NoSpace, "DISK_FULL"),
-            Self::TooManyFiles { .. } => (Kind::Disk, "TOO_MANY_FILES"),
-            Self::ReadOnly(_) => (Kind::ReadOnly, "READ_ONLY"),
-            Self::Refused { code, .. } => (Kind::Refused, code),
-            Self::UnknownVersion { .. } => (Kind::Refused, "UNKNOWN_VERSION"),
-            Self::CommittedTargetDamaged { .. } => (Kind::Refused, "COMMITTED_TARGET_DAMAGED"),
-            Self::Damaged { .. } => (Kind::Damaged, "DAMAGED"),
-            Self::NotDurable(_) => (Kind::Disk, "NOT_DURABLE"),
-            Self::Io { .. } => (Kind::Disk, "IO"),
-        }
-    }
-}
-
-/// A key as a message shows it: escaped, and cut where a hostile one would fill the log.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) struct KeyText(String);
-
-impl KeyText {
-    const SHOWN_BYTES: usize = 200;
-
-    pub(crate) fn new(key: &[u8]) -> Self {
-        match key.get(..Self::SHOWN_BYTES) {
-            Some(head) if key.len() > Self::SHOWN_BYTES => {
-                Self(format!("\"{}\"… ({} bytes)", head.escape_ascii(), key.len()))
-            }
-            _ => Self(format!("\"{}\"", key.escape_ascii())),
-        }
-    }
-}
-
-impl From<&[u8]> for KeyText {
-    fn from(key: &[u8]) -> Self {
-        Self::new(key)
-    }
-}
-
-impl fmt::Display for KeyText {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl fmt::Debug for KeyText {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use std::io;
-
-    use super::{DiskOp, KeyText, Problem, StoreError, StoreErrorKind};
-
-    #[test]
-    fn a_full_disk_is_no_broken_disk() {
-        let full = StoreError::io(DiskOp::Write, "7.bucket", io::ErrorKind::StorageFull.into());
-        assert_eq!((full.kind(), full.code()), (StoreErrorKind::NoSpace, "DISK_FULL"));
-        let files = StoreError::io(DiskOp::Create, "7.bucket", io::Error::from_raw_os_error(24));
-        assert_eq!((files.kind(), files.code()), (StoreErrorKind::Disk, "TOO_MANY_FILES"));
-        assert!(files.to_string().contains("ulimit -n"), "{files}");
-        let broken = StoreError::io(DiskOp::Write, "7.bucket", io::Error::other("EIO"));
-        assert_eq!((broken.kind(), broken.code()), (StoreErrorKind::Disk, "IO"));
-        assert_eq!(broken.to_string(), "write of 7.bucket failed: EIO");
-        assert!(std::error::Error::source(&broken).is_some());
-    }
-
-    #[test]
-    fn a_key_is_shown_escaped_and_cut() {
-        assert_eq!(KeyText::new(b"a\0b").to_string(), "\"a\\x00b\"");
-        assert!(KeyText::new(&[b'k'; 200]).to_string().ends_with("k\""));
-        assert!(KeyText::new(&[b'k'; 4096]).to_string().ends_with("\"… (4096 bytes)"));
-    }
-
-    #[test]
-    fn the_text_names_file_field_expected_and_found() {
-        let error = StoreError::from(Problem::Refused {
-            code: "OTHER_SEGMENT",
-            file: ".marker".into(),
-            field: "segment",
-            expected: "a".into(),
-            found: "b".into(),
-            remedy: "open the right directory",
-        });
-        assert_eq!(error.to_string(), ".marker: segment is b, expected a; open the right directory");
-        assert_eq!((error.kind(), error.code()), (StoreErrorKind::Refused, "OTHER_SEGMENT"));
-        assert!(!error.is_retryable());
-    }
-}
+pub(crate) mod tests;

@@ -2,6 +2,7 @@
 //! edited. Byte by byte: `docs/formats/bucket-files.md`.
 
 mod error;
+pub mod graves;
 pub mod high_water;
 pub mod intent;
 pub mod marker;

@@ -17,6 +17,13 @@ pub struct ReadOnlyReason {
     error: String,
 }
 
+impl ReadOnlyReason {
+    /// The file of the last of the operations.
+    pub(crate) fn file(&self) -> &str {
+        &self.file
+    }
+}
+
 impl fmt::Display for ReadOnlyReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(

@@ -15,6 +15,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod adoption;
 mod contents;
 mod explain;
 mod fault;
@@ -23,6 +24,7 @@ mod look;
 mod repair;
 mod verify;
 
+pub use adoption::{Adopting, adopting};
 pub use contents::{Amount, BucketContents, Contents, RecordLook, RecordState};
 pub use explain::{BucketExplained, Explanation, explain};
 pub use fault::{Fault, FaultKind, Faults};

@@ -12,25 +12,41 @@ pub struct StorageKey(Arc<[u8]>);
 
 /// Why some bytes are no storage key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}; {}", self.what(), self.remedy())]
 pub enum StorageKeyError {
     /// No 0x00 ends the tenant.
-    #[error("the storage key \"{key}\" has no 0x00 between tenant and object key")]
     NoSeparator {
         /// The first bytes, escaped.
         key: String,
     },
     /// The tenant is no UTF-8.
-    #[error("the tenant of the storage key is no UTF-8 from byte {at} on")]
     TenantNotText {
         /// The first byte that does not belong.
         at: usize,
     },
     /// What comes before the separator is no tenant id.
-    #[error("the tenant of the storage key: {0}")]
     Tenant(#[from] TenantIdError),
     /// What comes after the separator is no object key.
-    #[error("the storage key after its tenant: {0}")]
     Key(#[from] ObjectKeyError),
+}
+
+impl StorageKeyError {
+    /// What is wrong and where, without what to do about it.
+    #[must_use]
+    pub fn what(&self) -> String {
+        match self {
+            Self::NoSeparator { key } => format!("the storage key \"{key}\" has no 0x00 between tenant and object key"),
+            Self::TenantNotText { at } => format!("the tenant of the storage key is no UTF-8 from byte {at} on"),
+            Self::Tenant(error) => format!("the tenant of the storage key: {error}"),
+            Self::Key(error) => format!("the storage key after its tenant: {error}"),
+        }
+    }
+
+    /// What to give instead.
+    #[must_use]
+    pub const fn remedy(&self) -> &'static str {
+        "give tenant, a zero byte, key, both not empty"
+    }
 }
 
 impl StorageKey {
@@ -171,6 +187,11 @@ mod tests {
             (&[b'k'; 5000], E::NoSeparator { key: "k".repeat(64) }),
         ];
         for (bytes, why) in cases {
+            let text = why.to_string();
+            assert!(
+                text.contains("storage key") && text.ends_with("; give tenant, a zero byte, key, both not empty"),
+                "{text}"
+            );
             assert_eq!(StorageKey::from_bytes(bytes), Err(why));
         }
         let long = [&[b't'; 129][..], b"\0k"].concat();

@@ -36,5 +36,5 @@ pub use key::{StorageKey, StorageKeyError};
 pub use observer::{Event, Figures, NoObserver, Observer};
 pub use store::{
     Adoption, ByteRange, DeleteOutcome, DeleteRequest, ListCursor, ListPage, ObjectInfo, ReadRequest, Store,
-    StoreBuilder, WriteObject, WriteOutcome,
+    StoreBuilder, Usage, WriteObject, WriteOutcome,
 };

@@ -207,12 +207,15 @@ pub struct Figures {
     pub live_objects: u64,
     /// Buckets that are served.
     pub buckets: u64,
-    /// Buckets that GC would take now.
+    /// Buckets that GC would take now, those included for whose copies the disk may have no room.
     pub gc_candidates: u64,
     /// Buckets that are no source of GC for now.
     pub suspect_buckets: u64,
     /// Buckets that are neither served nor touched.
     pub quarantined_buckets: u64,
+    /// Blocks among `physical_bytes` that no GC gives back: of those buckets, and of data files that could not be taken away. They are free
+    /// again when a person has dealt with the buckets, and when the next open has taken the files away.
+    pub out_of_reach_bytes: u64,
     /// Written bytes that are not durable yet.
     pub pending_bytes: u64,
     /// Rounds of GC whose files are not all gone yet.

@@ -31,22 +31,23 @@ struct State {
 }
 
 impl Reserve {
-    /// What there is on disk. Nothing is created: [`cover`](Self::cover) does.
-    ///
-    /// # Errors
-    /// As the system says; that there is no such file is no error.
-    pub(crate) fn open(vfs: &dyn Vfs) -> Result<Self, StoreError> {
-        let held = match vfs.open(RESERVE) {
-            Ok(file) => {
-                let blocks = file.allocated_bytes().map_err(|e| StoreError::io(DiskOp::Stat, RESERVE, e))?;
-                let len = file.len().map_err(|e| StoreError::io(DiskOp::Stat, RESERVE, e))?;
-                // A power loss can leave a length without blocks; only blocks help.
-                blocks.min(len)
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
-            Err(error) => return Err(StoreError::io(DiskOp::Open, RESERVE, error)),
+    /// What there is on disk. Nothing is created: [`cover`](Self::cover) does, also in the place of one that cannot be opened or measured: that is
+    /// told, and no reason not to serve.
+    pub(crate) fn open(vfs: &dyn Vfs, observer: &dyn Observer) -> Self {
+        let unknown = |op, error| {
+            observer.event(&Event::DiskFailed { error: StoreError::io(op, RESERVE, error) });
+            0
         };
-        Ok(Self(Mutex::new(State { held, needed: 0, attempts: 0 })))
+        let held = match vfs.open(RESERVE) {
+            Ok(file) => file.allocated_bytes().and_then(|blocks| Ok((blocks, file.len()?))).map_or_else(
+                |error| unknown(DiskOp::Stat, error),
+                // A power loss can leave a length without blocks; only blocks help.
+                |(blocks, len)| blocks.min(len),
+            ),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
+            Err(error) => unknown(DiskOp::Open, error),
+        };
+        Self(Mutex::new(State { held, needed: 0, attempts: 0 }))
     }
 
     /// Makes the reserve cover tables of `table_bytes` and an intent file of `intent_bytes`: 2 × both. It never shrinks. Called

@@ -3,13 +3,17 @@
 //! Locks, outermost first: GC's, a bucket's `publish` (several in id order), the index. Under the index lock there is no I/O and no
 //! other lock; no lock is held over a long copy or while waiting for readers.
 
+mod adopt;
 mod anew;
 pub(crate) mod bucket;
 mod builder;
+mod data_sync;
 mod delete;
+mod graves;
 mod list;
 mod numbers;
 mod open;
+mod open_files;
 mod publish;
 mod publish_table;
 mod read;
@@ -25,11 +29,14 @@ use ha_types::Clock;
 use self::bucket::PhysicalBytes;
 pub use self::builder::{Adoption, StoreBuilder};
 pub use self::delete::{DeleteOutcome, DeleteRequest};
+use self::graves::GravesFile;
+pub(crate) use self::graves::{STILL_AWAY, still_away};
 pub use self::list::{ListCursor, ListPage};
 use self::numbers::Numbers;
 use self::open::Quarantined;
 pub use self::read::{ByteRange, ObjectInfo, ReadRequest};
 use self::state::State;
+pub use self::usage::Usage;
 use self::write::Room;
 pub use self::write::{WriteObject, WriteOutcome};
 use crate::config::Config;
@@ -61,6 +68,7 @@ pub struct Store {
     room: Room,
     identity: Marker,
     quarantined: BTreeMap<BucketId, Quarantined>,
+    graves: GravesFile,
 }
 
 impl Store {

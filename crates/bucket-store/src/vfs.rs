@@ -2,6 +2,7 @@
 //!
 //! Every call is one operation that a power loss can fall before, between or after. What survives one is stated at each.
 
+mod broken;
 pub mod disk;
 #[cfg(any(test, feature = "test-kit"))]
 pub mod sim;
@@ -13,8 +14,9 @@ use std::sync::Arc;
 
 use crate::crashsafe::temporary_name;
 
+pub(crate) use broken::is_broken_disk;
 pub use disk::{Access, DirError, DiskDir, Holder};
-pub(crate) use vouched::{Vouched, lost_names};
+pub(crate) use vouched::{Vouched, lost_names, note_anew};
 
 /// One open directory. Names are plain file names; nothing below the directory is reachable.
 ///
@@ -85,6 +87,11 @@ pub trait Vfs: Send + Sync + fmt::Debug + 'static {
     /// # Errors
     /// As the system says.
     fn space(&self) -> io::Result<Space>;
+
+    /// How many files this process may have open; `None` where nobody says, or where there is no limit.
+    fn open_files(&self) -> Option<OpenFiles> {
+        None
+    }
 }
 
 /// One open file. Dropping the last handle closes it.
@@ -98,6 +105,11 @@ pub trait VfsFile: Send + Sync + fmt::Debug {
     /// # Errors
     /// As the system says.
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize>;
+
+    /// Says that these bytes will be read soon, so that the disk may begin. A hint: nothing may rest on it, and it cannot fail.
+    fn will_read(&self, offset: u64, len: u64) {
+        let _ = (offset, len);
+    }
 
     /// Writes all of `buf` at `offset`. Durable only after a later [`VfsFile::sync_data`] succeeded; without one any subset of its
     /// pieces may survive.
@@ -195,6 +207,15 @@ pub struct Space {
     pub free_bytes: u64,
     /// All bytes.
     pub total_bytes: u64,
+}
+
+/// The open files of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenFiles {
+    /// It may have so many.
+    pub limit: u64,
+    /// It has so many, or more where that is not known.
+    pub open: u64,
 }
 
 /// Refuses what is no plain file name.

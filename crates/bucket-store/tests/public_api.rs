@@ -10,14 +10,14 @@ use bucket_store::format::names::BucketId;
 use bucket_store::gc::plan::{Idle, Plan, Verdict};
 use bucket_store::gc::{EvictedObject, Evictor, GcStep};
 use bucket_store::inspect::{
-    Contents, Explanation, FsckOptions, FsckProgress, FsckReport, Look, MarkerLook, RecordState, Standing, explain,
-    fsck, look, repair,
+    Adopting, Contents, Explanation, FsckOptions, FsckProgress, FsckReport, Look, MarkerLook, RecordState, Standing,
+    adopting, explain, fsck, look, repair,
 };
-use bucket_store::vfs::{Access, DirEntry, DiskDir, EntryKind, Space, Vfs, VfsFile};
+use bucket_store::vfs::{Access, DirEntry, DirError, DiskDir, EntryKind, Space, Vfs, VfsFile};
 use bucket_store::{
     Adoption, ByteRange, Config, ConfigError, DeleteOutcome, DeleteRequest, DiskOp, Durability, Event, Figures,
     ListCursor, ListPage, NoObserver, ObjectInfo, Observer, ReadOnlyReason, ReadRequest, StorageKey, Store,
-    StoreBuilder, StoreError, StoreErrorKind, WriteObject, WriteOutcome,
+    StoreBuilder, StoreError, StoreErrorKind, Usage, WriteObject, WriteOutcome,
 };
 use ha_types::{Clock, ClusterId, ManualClock, ObjectIncarnation, ObjectKey, SegmentId, TenantId};
 
@@ -32,6 +32,7 @@ fn what_is_handed_around_crosses_threads() {
     shared::<ConfigError>();
     shared::<Event>();
     shared::<Figures>();
+    shared::<Usage>();
     shared::<DeleteOutcome>();
     shared::<WriteOutcome>();
     shared::<ListCursor>();
@@ -130,7 +131,14 @@ fn a_fork_embeds_it_with_a_disk_an_observer_and_an_evictor_of_its_own() {
     let step: GcStep = store.gc_step();
     assert_eq!(step, GcStep::Again);
     assert!(store.read_only().is_none() && store.quarantined().len() == 0);
-    let error = store.read(&ReadRequest::whole(key)).unwrap_err();
+    let error: StoreError = store.read(&ReadRequest::whole(key)).unwrap_err();
+    assert_eq!(error.to_string(), format!("{}; {}", error.what(), error.remedy()));
+    assert_eq!(error.place(), "key \"t\\x00k\"");
+    let error_of_a_setting: ConfigError = Config { bucket_keys: 0, ..Config::default() }.validate().unwrap_err();
+    assert_eq!((error_of_a_setting.field(), error_of_a_setting.remedy()), ("bucket_keys", "give 1 to 12000"));
+    let missing: DirError = DiskDir::open(&path.path().join("missing"), Access::Store).unwrap_err();
+    assert_eq!((missing.code(), missing.path()), ("DIR_MISSING", &*path.path().join("missing")));
+    assert!(missing.to_string().ends_with(missing.remedy()), "{}", missing.what());
     assert_eq!((error.kind(), error.code(), error.is_retryable()), (StoreErrorKind::NotFound, "NOT_FOUND", false));
     assert_eq!(DiskOp::SyncDir.to_string(), "sync of the directory");
 }
@@ -158,6 +166,8 @@ fn a_fork_looks_at_a_directory_that_no_store_has_open_and_repairs_it() {
     assert_eq!(last.bytes, last.expected_bytes);
     let told: Explanation = explain(&seen, &contents, &Config::default(), false).unwrap();
     assert!(told.refused.is_empty() && told.buckets[0].verdict == Verdict::AllLive);
+    let Adopting { refused, live, superseded, .. } = adopting(&seen, &contents);
+    assert!(refused.is_empty() && (live.records, superseded.records) == (1, 0));
     assert_eq!(told.plan, Plan::Nothing(Idle::EnoughRoom));
     drop(dir);
     assert!(repair(disk(Access::Store), clock).unwrap().is_nothing());

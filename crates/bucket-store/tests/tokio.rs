@@ -5,15 +5,19 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use bucket_store::format::marker::Marker;
-use bucket_store::vfs::sim::SimDisk;
+use bucket_store::vfs::sim::{OpKind, SimDisk};
 use bucket_store::{AsyncStore, ByteRange, Config, DeleteOutcome, OwnedObject, OwnedRead, Store, WriteOutcome};
 use ha_types::{ClusterId, Epoch, ManualClock, ObjectIncarnation, Owner, SegmentId};
 
 fn store(blocking_calls: usize) -> AsyncStore {
+    store_on(&SimDisk::new(), blocking_calls)
+}
+
+fn store_on(disk: &SimDisk, blocking_calls: usize) -> AsyncStore {
     let identity = Marker { segment: SegmentId::new("s").unwrap(), cluster: ClusterId::new("c").unwrap() };
     let config = Config { blocking_calls, ..Config::default() };
     let builder = Store::builder(identity, Arc::new(ManualClock::new())).config(config);
-    AsyncStore::new(Arc::new(builder.open(Arc::new(SimDisk::new().mount().unwrap())).unwrap()))
+    AsyncStore::new(Arc::new(builder.open(Arc::new(disk.mount().unwrap())).unwrap()))
 }
 
 fn object(n: u64) -> OwnedObject {
@@ -108,6 +112,25 @@ async fn a_dropped_future_ends_no_operation_and_keeps_its_place() {
     let found = store.run(|store| store.find(&object(1).key).is_some()).await;
     assert!(found, "the operation went on to its end");
     assert_eq!(ran.load(SeqCst), 0);
+}
+
+#[tokio::test]
+async fn what_asks_the_disk_does_so_on_a_thread_for_that_and_what_does_not_asks_memory_alone() {
+    let disk = SimDisk::new();
+    let store = store_on(&disk, 1);
+    store.write(vec![object(1)]).await.unwrap();
+    let mine = std::thread::current().id();
+    disk.when(|op| op.kind == OpKind::Space, move || assert_ne!(std::thread::current().id(), mine));
+    let before = disk.operations();
+    let usage = store.usage().await.unwrap();
+    assert_eq!(disk.operations(), before + 1, "it asks the disk, once");
+    assert_eq!(usage.physical_bytes, 4096);
+    // No call that may be made from here touches the disk.
+    let (before, inner) = (disk.operations(), store.store());
+    assert_eq!(inner.figures().physical_bytes, 4096);
+    assert!(inner.find(&object(1).key).is_some() && inner.read_only().is_none());
+    assert_eq!(inner.list(None, 10).unwrap().objects.len(), 1);
+    assert_eq!(disk.operations(), before);
 }
 
 #[tokio::test]

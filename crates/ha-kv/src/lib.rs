@@ -9,6 +9,8 @@ mod capabilities;
 mod check;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+#[cfg(feature = "test-kit")]
+mod detour;
 mod error;
 #[cfg(feature = "faulty")]
 pub mod faulty;

@@ -1,5 +1,6 @@
-//! Owns the kit for tests of what is built on a store, in one place: a store in memory, a client that fails on purpose, a clock
-//! that is moved by hand and a generator with a seed. Nothing in it belongs into a program.
+//! Owns the kit for tests of what is built on a store, in one place: a store in memory, a client that fails on purpose, a
+//! detour to a store that a test stands in, a clock that is moved by hand, a generator with a seed, and leadership that nobody takes.
+//! Nothing in it belongs into a program.
 //!
 //! ```
 //! use std::{sync::Arc, time::Duration};
@@ -37,7 +38,8 @@
 //! # }
 //! ```
 
-pub use ha_types::{ManualClock, SeededEntropy};
+pub use ha_types::{AlwaysLeads, ManualClock, SeededEntropy};
 
 pub use crate::MemoryKv;
+pub use crate::detour::Detour;
 pub use crate::faulty::{Fault, FaultPlan, FaultyKv, Link, Op, OpKind, RuntimeClock, ServerLimits, Situation, Stage};

@@ -55,7 +55,7 @@ fn b1_sources_that_go_before_the_commit_are_found() {
 
 #[test]
 fn a_run_that_saw_too_little_does_not_hold() {
-    let report = Report::new(Vec::new(), Vec::new(), Vec::new());
+    let report = Report::new(None, Vec::new(), Vec::new(), Vec::new());
     assert!(!report.held);
     assert!(report.failures[0].starts_with("0 distinct images; at least 100000"), "{:?}", report.failures);
     assert_eq!(report.failures.len(), 1 + Situation::ALL.len());

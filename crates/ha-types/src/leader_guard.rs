@@ -11,3 +11,19 @@ pub trait LeaderGuard: Send + Sync {
     /// Whether this node may act at this moment.
     fn holds(&self) -> bool;
 }
+
+/// Leadership that nobody takes, for tests of what must hold without any.
+#[cfg(feature = "test-kit")]
+#[derive(Clone, Copy, Debug)]
+pub struct AlwaysLeads;
+
+#[cfg(feature = "test-kit")]
+impl LeaderGuard for AlwaysLeads {
+    fn serve_until(&self) -> Option<MonoTime> {
+        Some(MonoTime::from_origin(std::time::Duration::MAX))
+    }
+
+    fn holds(&self) -> bool {
+        true
+    }
+}

@@ -39,3 +39,5 @@ pub use entropy::SystemEntropy;
 pub use clock::ManualClock;
 #[cfg(feature = "test-kit")]
 pub use entropy::SeededEntropy;
+#[cfg(feature = "test-kit")]
+pub use leader_guard::AlwaysLeads;

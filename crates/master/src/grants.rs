@@ -49,24 +49,10 @@ mod tests {
     use std::time::Duration;
 
     use ha_kv::MemoryKv;
-    use ha_types::{LeaderGuard, ManualClock, ObjectKey, SeededEntropy, TenantId};
+    use ha_types::{AlwaysLeads, ManualClock, ObjectKey, SeededEntropy, TenantId};
     use oplog_core::{BatchStorage, LogKeys, OpenOptions, Replica, WriterConfig, claim_and_verify};
 
-    use super::*;
     use crate::{ClientId, Master, MasterConfig, MasterState, MountSegment, Promise, PutStart, ServeEnv};
-
-    #[derive(Debug)]
-    struct Always;
-
-    impl LeaderGuard for Always {
-        fn serve_until(&self) -> Option<MonoTime> {
-            Some(MonoTime::from_origin(Duration::MAX))
-        }
-
-        fn holds(&self) -> bool {
-            true
-        }
-    }
 
     async fn serving() -> Master {
         let (clock, entropy) = (Arc::new(ManualClock::new()), Arc::new(SeededEntropy::new(1)));
@@ -76,9 +62,10 @@ mod tests {
         storage.create_first_prefix().await.expect("a first prefix");
         let replica = Replica::empty(MasterState::new());
         let pause = Duration::from_millis(1);
-        let caught_up = claim_and_verify(storage, replica, &Always, &*clock, &*entropy, pause).await.expect("a claim");
+        let caught_up =
+            claim_and_verify(storage, replica, &AlwaysLeads, &*clock, &*entropy, pause).await.expect("a claim");
         let (config, writer, guard, ttl) =
-            (MasterConfig::default(), WriterConfig::default(), Arc::new(Always), Duration::from_secs(5));
+            (MasterConfig::default(), WriterConfig::default(), Arc::new(AlwaysLeads), Duration::from_secs(5));
         Master::serve(caught_up, ServeEnv { config, writer, clock, entropy, guard, ttl }).expect("a master")
     }
 

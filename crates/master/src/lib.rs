@@ -30,7 +30,7 @@ pub use client_id::ClientId;
 pub use config::MasterConfig;
 pub use error::MasterError;
 pub use master::Master;
-pub use policy::Policy;
+pub use policy::{Policy, PolicyChange};
 pub use promise::Promise;
 pub use reply::{GetReply, ListPage, ListedObject, MasterStats, PutGrant, ReplicaRange, SegmentInfo};
 pub use request::{MountSegment, PutStart};

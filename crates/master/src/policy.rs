@@ -16,6 +16,39 @@ pub struct Policy {
     pub longest_lease_ms: u64,
 }
 
+/// A change of some of the cluster's times.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct PolicyChange {
+    /// [`Policy::put_grant_ms`]; `None` leaves it as the log has it.
+    pub put_grant_ms: Option<u64>,
+    /// [`Policy::default_lease_ms`]; `None` leaves it as the log has it.
+    pub default_lease_ms: Option<u64>,
+    /// [`Policy::longest_lease_ms`]; `None` leaves it as the log has it.
+    pub longest_lease_ms: Option<u64>,
+}
+
+impl PolicyChange {
+    /// The times after the change of `before`.
+    pub(crate) fn of(&self, before: Policy) -> Policy {
+        Policy {
+            put_grant_ms: self.put_grant_ms.unwrap_or(before.put_grant_ms),
+            default_lease_ms: self.default_lease_ms.unwrap_or(before.default_lease_ms),
+            longest_lease_ms: self.longest_lease_ms.unwrap_or(before.longest_lease_ms),
+        }
+    }
+}
+
+/// All of the times.
+impl From<Policy> for PolicyChange {
+    fn from(policy: Policy) -> Self {
+        Self {
+            put_grant_ms: Some(policy.put_grant_ms),
+            default_lease_ms: Some(policy.default_lease_ms),
+            longest_lease_ms: Some(policy.longest_lease_ms),
+        }
+    }
+}
+
 impl Policy {
     /// What holds while the log has no POLICY entry. Part of the format: a later version must not change it.
     pub const INITIAL: Self = Self { put_grant_ms: 2_000, default_lease_ms: 5_000, longest_lease_ms: 30_000 };

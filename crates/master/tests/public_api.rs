@@ -9,7 +9,7 @@ use ha_kv::test_kit::{ManualClock, MemoryKv, SeededEntropy};
 use ha_types::{ClusterId, LeaderGuard, MonoTime, ObjectKey, TenantId};
 use master::{
     ClientId, Contents, GetReply, ListPage, Master, MasterConfig, MasterError, MasterState, MasterStats, MountSegment,
-    Policy, Promise, PutGrant, PutStart, ReplicaRange, SegmentInfo, ServeEnv, ServeFailed, Serving,
+    Policy, PolicyChange, Promise, PutGrant, PutStart, ReplicaRange, SegmentInfo, ServeEnv, ServeFailed, Serving,
 };
 use oplog_core::{BatchStorage, LogKeys, OpenOptions, Replica, StateMachine, WriterConfig, claim_and_verify};
 
@@ -31,6 +31,7 @@ fn what_is_handed_around_crosses_threads_and_what_fails_is_an_error() {
     shared::<GetReply>();
     shared::<ListPage>();
     shared::<Policy>();
+    shared::<PolicyChange>();
     shared::<PutGrant>();
     shared::<ReplicaRange>();
     shared::<SegmentInfo>();

@@ -15,29 +15,34 @@ mod output;
 mod segments;
 mod serve_args;
 mod size;
+mod usage;
 
 use args::{Cli, Command, ConfigCommand, OplogCommand};
 use clap::Parser;
-use exit::Exit;
+
+pub(crate) use exit::Exit;
 
 /// Runs what was typed.
 pub(crate) fn main() -> std::process::ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage::end(&error, std::env::args_os()),
+    };
     if let Err(error) = logging::init(cli.log_format, cli.log.as_deref(), matches!(cli.command, Command::Serve(_))) {
-        eprintln!("plimsoll: {error}");
+        errln!("plimsoll: {error}");
         return Exit::Refused.into();
     }
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            eprintln!("plimsoll: the runtime did not start: {error}");
+            errln!("plimsoll: the runtime did not start: {error}");
             return Exit::Refused.into();
         }
     };
     let exit = runtime.block_on(run(cli.command));
     // A blocked file or lookup of the runtime does not hold the process.
     runtime.shutdown_background();
-    exit.into()
+    crate::out::ended(exit).into()
 }
 
 async fn run(command: Command) -> Exit {

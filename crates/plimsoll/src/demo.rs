@@ -47,7 +47,7 @@ pub(crate) async fn run(args: DemoArgs) -> Result<bool> {
         tell(&args, number, &report);
         if !report.holds() {
             // Whoever looks for the fault needs the evidence.
-            eprintln!("ledgers, logs and log are left in {}", place.leave().display());
+            errln!("ledgers, logs and log are left in {}", place.leave().display());
         }
     }
     Ok(held)
@@ -77,13 +77,13 @@ fn bail_interrupted() -> Result<RoundReport> {
 
 fn tell(args: &DemoArgs, number: u32, report: &RoundReport) {
     if args.json {
-        println!("{}", report.json());
+        outln!("{}", report.json());
         for finding in &report.findings {
-            eprintln!("{finding}");
+            errln!("{finding}");
         }
     } else {
         let backend = report.backend;
-        println!("Round {number} of {} on {backend}\n{}\n", args.rounds, report.text());
+        outln!("Round {number} of {} on {backend}\n{}\n", args.rounds, report.text());
     }
 }
 

@@ -12,6 +12,7 @@ use oplog_core::{BatchStorage, DurablePrefix, FaultKind, LogError, ReplayFault};
 use self::check::Checker;
 use self::print::{Original, Printer};
 use crate::log_args::LogArgs;
+use crate::out;
 
 /// What to look at, and what to show of it.
 #[derive(Debug, Args)]
@@ -66,6 +67,9 @@ async fn inspect(storage: &BatchStorage, args: &InspectArgs, printer: &mut Print
     let through = through(storage, prefix.as_ref()).await?;
     let mut records = storage.records(BatchId::ZERO, through, PAGE_BYTES);
     loop {
+        if out::nobody_reads() {
+            return Ok(printer.faults());
+        }
         match records.next().await {
             Ok(None) => break,
             Ok(Some((id, record))) => {

@@ -30,11 +30,17 @@ fn seeds() -> Vec<Seed> {
         |next_bucket| HighWater { next_bucket, next_write_number: 65_537 }.encode().expect("a bound that may be");
     let mut zero = file(65);
     zero[6..14].fill(0);
+    let mut all_writes = file(65);
+    all_writes[14..22].copy_from_slice(&(1_u64 << 63).to_le_bytes());
+    let mut past_the_end = file(65);
+    past_the_end[14..22].fill(0xff);
     let mut version = file(65);
     version[4] = 2;
     vec![
         Seed::good("first_block", file(65)),
         Seed::good("all_used", file(1 << 63)),
+        Seed::good("all_writes_used", with_last_crc(&all_writes).expect("long enough")),
+        Seed::bad("past_the_end", with_last_crc(&past_the_end).expect("long enough")),
         Seed::bad("zero", with_last_crc(&zero).expect("long enough")),
         Seed::bad("unknown_version", version),
         Seed::bad("longer", [&file(65)[..], &[0]].concat()),

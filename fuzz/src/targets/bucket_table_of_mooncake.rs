@@ -22,8 +22,8 @@ fn run(data: &[u8]) -> Verdict {
         Err(e) => return refused_file(&e, data),
     };
     assert_eq!((table.bucket, table.layout, table.age), (BUCKET, RecordLayout::MooncakeRaw, BUCKET.0));
-    let legacy = (ObjectIncarnation::LEGACY, 0, false);
-    assert!(table.slots.iter().all(|slot| (slot.incarnation, slot.write_number, slot.tombstoned) == legacy));
+    let legacy = (ObjectIncarnation::LEGACY, 0, None);
+    assert!(table.slots.iter().all(|slot| (slot.incarnation, slot.write_number, slot.tombstone) == legacy));
     assert!(!table.slots.is_empty());
     holds_together(&table, data);
     let ours = table.encode().expect("it can be kept as one of ours");

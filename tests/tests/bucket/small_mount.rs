@@ -31,6 +31,11 @@ impl SmallMount {
         None
     }
 
+    /// Mounts it otherwise: `ro` or `rw`. Whether that could be done.
+    pub(crate) fn remount(&self, how: &str) -> bool {
+        run(Command::new("mount").args(["-o", &format!("remount,{how}")]).arg(self.path()))
+    }
+
     /// Where it is mounted.
     pub(crate) fn path(&self) -> PathBuf {
         self.directory.path().join("mount")
@@ -44,7 +49,8 @@ impl Drop for SmallMount {
     }
 }
 
-fn run(command: &mut Command) -> bool {
+/// Runs it to its end. Whether it succeeded.
+pub(crate) fn run(command: &mut Command) -> bool {
     command.output().is_ok_and(|output| output.status.success())
 }
 

@@ -7,6 +7,9 @@ use plimsoll_tests::{EtcdServer, EtcdServerOptions};
 
 use crate::support::{connect, etcd_or_skip, options, start, start_with, swap, text};
 
+/// So long that a machine that does other things too uses a token before it goes stale.
+const TOKEN_TTL_S: u64 = 5;
+
 fn with_user(server: &EtcdServer, user: &str, password: &str) -> EtcdOptions {
     let credentials = EtcdCredentials { user: user.into(), password: password.into() };
     EtcdOptions { credentials: Some(credentials), ..options([server.endpoint()]) }
@@ -65,13 +68,14 @@ async fn a_user_without_rights_is_told_so() {
 #[tokio::test]
 async fn w13_expired_token_and_changed_user_store() {
     let program = etcd_or_skip!("w13_expired_token_and_changed_user_store");
-    let server = start_with(&program, EtcdServerOptions { auth_token_ttl_s: Some(1), ..Default::default() }).await;
+    let server =
+        start_with(&program, EtcdServerOptions { auth_token_ttl_s: Some(TOKEN_TTL_S), ..Default::default() }).await;
     server.enable_auth("secret").await.unwrap();
     let kv = EtcdKv::connect(with_user(&server, "root", "secret")).await.unwrap();
     kv.put(b"k", "0".into()).await.unwrap();
 
     // The token goes stale while nothing is asked. One call fails, nothing is applied, the next one is let in.
-    tokio::time::sleep(Duration::from_millis(3500)).await;
+    tokio::time::sleep(Duration::from_secs(TOKEN_TTL_S + 3)).await;
     let expired = kv.txn(&swap("k", "0", "1")).await.unwrap_err();
     assert_eq!((expired.class(), expired.effect), (ErrorClass::Transient, Effect::NotApplied), "{expired}");
     assert_eq!(kv.txn(&swap("k", "0", "1")).await.unwrap(), TxnOutcome::Committed, "the refused one changed nothing");

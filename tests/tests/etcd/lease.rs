@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use ha_kv::{Kv as _, KvErrorKind, LeaseId, LeaseKv as _, PutIfAbsent};
 use plimsoll_tests::{BytesProxy, Direction, Flow, eventually};
 
-use crate::support::{REQUEST_TIMEOUT, connect, connect_to, etcd_or_skip, start, text};
+use crate::support::{BOUND, connect, connect_to, etcd_or_skip, start, text};
 
 #[tokio::test]
 async fn a_key_lives_as_long_as_its_lease() {
@@ -58,10 +58,8 @@ async fn w14_keep_alive_on_a_dead_lease_says_so_and_on_a_dead_server_ends() {
 
     // No answer is no verdict on the lease, and it is given in time.
     proxy.set(Direction::ToClient, Flow::Swallow);
-    let begin = Instant::now();
-    let silent = kv.keep_alive(lease).await.unwrap_err();
+    let silent = tokio::time::timeout(BOUND, kv.keep_alive(lease)).await.expect("bounded").unwrap_err();
     assert!(matches!(silent.kind, KvErrorKind::Timeout | KvErrorKind::Unavailable), "{silent}");
-    assert!(begin.elapsed() < REQUEST_TIMEOUT * 4, "it took {:?}", begin.elapsed());
     proxy.set(Direction::ToClient, Flow::Pass);
     proxy.cut();
     eventually("the lease is kept again", async || kv.keep_alive(lease).await.ok()).await;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ha_kv::{EtcdKv, Kv};
+use ha_types::AlwaysLeads;
 use oplog_core::legacy::{
     BelowBase, CutoverCheck, CutoverDone, CutoverError, CutoverOptions, CutoverPlan, LegacyFollower, LegacyLog,
     LegacyReplica, LegacyRound, LegacyTerminal, LegacyWriter, LegacyWriterConfig, base_of, entry_above_base,
@@ -13,7 +14,7 @@ use oplog_core::{
 };
 use plimsoll_tests::{BytesProxy, Direction, Flow, eventually};
 
-use crate::log_kit::{AlwaysLeads, Ledger, Recorder, entry, env, open};
+use crate::log_kit::{Ledger, Recorder, entry, env, open};
 use crate::support::{connect_patiently as connect, connect_to, etcd_or_skip, start};
 
 async fn legacy_writer(storage: &BatchStorage) -> LegacyWriter {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ha_kv::{EtcdKv, EtcdOptions};
+use ha_types::AlwaysLeads;
 use oplog_core::{
     BatchId, BatchStorage, CommitError, Epoch, FirstPrefix, LogKeys, OpenOptions, OrderedWriter, Outcome, Replica, Seq,
     Terminal, WriterConfig, catch_up, claim_and_verify,
@@ -11,8 +12,7 @@ use oplog_core::{
 use plimsoll_tests::{BytesProxy, Direction, Flow, eventually};
 
 use crate::log_kit::{
-    AlwaysLeads, Interrupted, Ledger, Recorder, claim, cluster, durable, ended, entry, env, fold, held_request, lead,
-    open,
+    Interrupted, Ledger, Recorder, claim, cluster, durable, ended, entry, env, fold, held_request, lead, open,
 };
 use crate::support::{connect, connect_to, etcd_or_skip, options, start};
 

@@ -1,11 +1,11 @@
 //! Three members, one of which stops answering (W20 at the level of the store).
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ha_kv::{Effect, EtcdKv, EtcdOptions, Kv as _, KvErrorKind, LeaseKv as _, PutIfAbsent, TxnKv as _, TxnOutcome};
 use plimsoll_tests::{EtcdCluster, eventually, eventually_within};
 
-use crate::support::{REQUEST_TIMEOUT, connect_to, etcd_or_skip, options, swap, text};
+use crate::support::{BOUND, connect_to, etcd_or_skip, options, swap, text};
 
 #[tokio::test]
 async fn w20_the_member_we_talk_to_is_stopped() {
@@ -18,10 +18,8 @@ async fn w20_the_member_we_talk_to_is_stopped() {
 
     // Calls go to the first endpoint until it fails. Its kernel goes on accepting connections.
     cluster.members()[0].process().stop();
-    let begin = Instant::now();
-    let error = kv.txn(&swap("k", "0", "1")).await.unwrap_err();
+    let error = tokio::time::timeout(BOUND, kv.txn(&swap("k", "0", "1"))).await.expect("bounded").unwrap_err();
     assert_eq!((error.kind, error.effect), (KvErrorKind::Timeout, Effect::Unknown), "{error}");
-    assert!(begin.elapsed() < REQUEST_TIMEOUT * 3, "the first call took {:?}", begin.elapsed());
     assert!(error.message.contains(&cluster.members()[0].endpoint()), "{error}");
 
     // The next calls reach another member; while it elects a new leader they may time out there too.
@@ -48,13 +46,14 @@ async fn w20_the_member_we_talk_to_is_stopped() {
 async fn w20_a_caller_with_less_patience_than_the_request_timeout_reaches_another_member_too() {
     let program = etcd_or_skip!("w20_a_caller_with_less_patience_than_the_request_timeout_reaches_another_member_too");
     let cluster = EtcdCluster::start(&program).await.unwrap();
-    let quick = EtcdOptions { request_timeout: Duration::from_secs(2), ..options(cluster.endpoints()) };
+    // The transport's own pings, which would find the connection dead in the end, do not come into it.
+    let (request_timeout, keep_alive) = (Duration::from_secs(2), Duration::from_secs(600));
+    let quick = EtcdOptions { request_timeout, keep_alive, ..options(cluster.endpoints()) };
     let kv = EtcdKv::connect(quick).await.unwrap();
     kv.put(b"k", "0".into()).await.unwrap();
     cluster.members()[0].process().stop();
-    // Half a second is slow: a caller that waits 800 ms at most is sent on, though no call of its own ever times out. The bound is
-    // below the time after which the transport's own pings would find the connection dead.
-    eventually_within(Duration::from_secs(8), "another member answers in time", async || {
+    // Half a second is slow: a caller that waits 800 ms at most is sent on, though no call of its own ever times out.
+    eventually_within(BOUND, "another member answers in time", async || {
         tokio::time::timeout(Duration::from_millis(800), kv.get(b"k")).await.ok()?.ok()
     })
     .await;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use ha_kv::{EtcdKv, Kv as _, TxnOutcome};
+use ha_types::AlwaysLeads;
 use oplog_core::test_kit::MooncakePrimary;
 use oplog_core::{
     BatchStorage, CaughtUp, ClaimError, ClaimFailed, LogKeys, OrderedWriter, Replica, TakeOver, WriterConfig,
@@ -12,7 +13,7 @@ use oplog_core::{
 };
 use plimsoll_tests::{BytesProxy, Direction, EtcdServer, Flow, eventually};
 
-use crate::log_kit::{AlwaysLeads, Interrupted, Ledger, Recorder, cluster, durable, env, fold, open};
+use crate::log_kit::{Interrupted, Ledger, Recorder, cluster, durable, env, fold, open};
 use crate::support::{connect, connect_patiently, connect_to, etcd_or_skip, start};
 
 /// The operator's word, so that nothing is watched for five seconds.

@@ -1,17 +1,14 @@
 //! Watches on a real server (W14).
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ha_kv::{EtcdKv, EtcdOptions, HintStream, Kv as _, KvErrorKind, LeaseKv as _, PutIfAbsent, WatchKv as _};
 use plimsoll_tests::eventually;
 
-use crate::support::{REQUEST_TIMEOUT, connect, etcd_or_skip, options, start};
+use crate::support::{BOUND, connect, etcd_or_skip, options, start};
 
 async fn hint(hints: &mut HintStream) {
-    tokio::time::timeout(Duration::from_secs(10), hints.changed())
-        .await
-        .expect("a hint comes")
-        .expect("the watch lives");
+    tokio::time::timeout(BOUND, hints.changed()).await.expect("a hint comes").expect("the watch lives");
 }
 
 async fn is_quiet(hints: &mut HintStream) -> bool {
@@ -47,16 +44,11 @@ async fn w14_a_watch_ends_in_time_when_its_server_stops_answering() {
     let mut hints = kv.watch(b"b", b"c").await.unwrap();
     hint(&mut hints).await;
     server.process().stop();
-    let begin = Instant::now();
-    let ended =
-        tokio::time::timeout(Duration::from_secs(15), hints.changed()).await.expect("a bounded end").unwrap_err();
+    let ended = tokio::time::timeout(BOUND, hints.changed()).await.expect("a bounded end").unwrap_err();
     // It was asked for a sign of life. The connection's own pings would have noticed later, and in other words.
     assert!(ended.kind == KvErrorKind::Timeout && ended.message.contains("did not answer within"), "{ended}");
-    assert!(begin.elapsed() >= Duration::from_millis(400), "it waited before it gave up");
     // Setting up another is refused in time too, and works once the server is back.
-    let begin = Instant::now();
-    assert!(kv.watch(b"b", b"c").await.is_err());
-    assert!(begin.elapsed() < REQUEST_TIMEOUT * 4, "it took {:?}", begin.elapsed());
+    assert!(tokio::time::timeout(BOUND, kv.watch(b"b", b"c")).await.expect("bounded").is_err());
     server.process().cont();
     let mut hints = eventually("the watch is set up again", async || kv.watch(b"b", b"c").await.ok()).await;
     hint(&mut hints).await;
@@ -95,7 +87,6 @@ async fn w14_a_watch_ends_when_its_server_dies() {
     let mut hints = kv.watch(b"b", b"c").await.unwrap();
     hint(&mut hints).await;
     server.process().kill();
-    let ended =
-        tokio::time::timeout(Duration::from_secs(15), hints.changed()).await.expect("a bounded end").unwrap_err();
+    let ended = tokio::time::timeout(BOUND, hints.changed()).await.expect("a bounded end").unwrap_err();
     assert_eq!(ended.kind, KvErrorKind::Unavailable, "{ended}");
 }

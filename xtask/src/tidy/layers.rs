@@ -17,9 +17,10 @@ struct Layer {
 
 const LAYERS: &[Layer] = &[
     Layer { name: "ha-types", height: 0, may_use: &[], never: &[] },
+    Layer { name: CHECKER, height: 0, may_use: &[], never: &[] },
     Layer { name: "ha-kv", height: 1, may_use: &["ha-types"], never: &[] },
-    Layer { name: "bucket-store", height: 1, may_use: &["ha-types"], never: &[] },
-    Layer { name: "oplog-core", height: 2, may_use: &["ha-types", "ha-kv"], never: &["leadership"] },
+    Layer { name: "bucket-store", height: 1, may_use: &["ha-types", CHECKER], never: &[] },
+    Layer { name: "oplog-core", height: 2, may_use: &["ha-types", "ha-kv", CHECKER], never: &["leadership"] },
     Layer { name: "leadership", height: 2, may_use: &["ha-types", "ha-kv"], never: &["oplog-core"] },
     Layer { name: "standby", height: 3, may_use: &["ha-types", "ha-kv", "oplog-core"], never: &["master"] },
     Layer { name: "master", height: 3, may_use: &["ha-types", "oplog-core"], never: &["standby"] },
@@ -32,6 +33,9 @@ const LAYERS: &[Layer] = &[
 ];
 
 const ALL: &[&str] = &["ha-types", "ha-kv", "bucket-store", "oplog-core", "leadership", "standby", "master", "ha-rpc"];
+
+/// What replaces production's locks, and may be there under its own setting only.
+const CHECKER: &str = "ha-schedules";
 
 /// Clients of a store, and the only crate that may use them.
 const STORE_CLIENTS: &[&str] = &["etcd-client", "rusqlite", "libsqlite3-sys", "redis"];
@@ -50,6 +54,11 @@ pub(super) fn check(packages: &[Package]) -> Vec<Finding> {
             if !layer.may_use.contains(&used) {
                 findings.push(Finding::new(RULE, layer.name, format!("may not depend on {used}")));
             }
+        }
+        let mut always = package.dependencies.iter().filter(|used| !package.under_schedules.contains(used));
+        if always.any(|used| used == CHECKER) {
+            let message = format!("may depend on {CHECKER} under `cfg(oplog_schedules)` only");
+            findings.push(Finding::new(RULE, layer.name, message));
         }
         for used in ours(packages, &package.dev_dependencies) {
             let below =
@@ -127,6 +136,19 @@ mod tests {
         let packages = [member("oplog-core", &["etcd-client"], &["rusqlite"])];
         assert_eq!(messages(&packages).len(), 2);
         assert!(messages(&packages)[0].contains("only ha-kv talks to a store"));
+    }
+
+    #[test]
+    fn a_build_that_always_has_the_schedule_checker_is_found() {
+        let checker = member("ha-schedules", &["shuttle"], &[]);
+        let mut log = member("oplog-core", &["ha-schedules"], &[]);
+        log.under_schedules = log.dependencies.clone();
+        assert_eq!(messages(&[checker, log]), Vec::<String>::new());
+        let packages = [member("ha-schedules", &[], &[]), member("oplog-core", &["ha-schedules"], &[])];
+        assert_eq!(
+            messages(&packages),
+            ["oplog-core: may depend on ha-schedules under `cfg(oplog_schedules)` only [layers]"]
+        );
     }
 
     #[test]

@@ -13,7 +13,7 @@ use bucket_store::{Config, DeleteRequest, Store};
 use crate::kit::{Args, KIB, MIB, Objects, fill, incarnation, interleaved, median, open, sleep, timed};
 use crate::memory;
 use crate::place::{self, Place};
-use crate::report::{Report, Row};
+use crate::report::{Aim, Report, Row};
 
 /// For each target, where its records came from, in its order.
 type Copies = Vec<Vec<Place>>;
@@ -43,7 +43,8 @@ pub(crate) fn run(args: &Args, report: &mut Report) {
             amplification: Some(live as f64 / dead_bytes(&objects) as f64),
             mb_per_s: Some(dead_bytes(&objects) as f64 / us / 1e6),
             rss_growth_mb: growth.map(|bytes| bytes / 1e6),
-            aim: ">= 0.8, amplification <= 2, flat",
+            // Half of every bucket is dead: 1 / dead ratio is 2. Flat is what is far below a bucket, whatever is copied.
+            aims: &[Aim::AtLeast("ratio", 0.8), Aim::AtMost("amplification", 2.0), Aim::AtMost("rss_growth_mb", 16.0)],
             ..Row::default()
         });
     }

@@ -100,6 +100,14 @@ pub(crate) fn fill(store: &Store, objects: &Objects, per_bucket: usize) {
     }
 }
 
+/// A bucket holds a descriptor, and small writes make many.
+pub(crate) fn allow_many_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    // Where that is refused the cases with few buckets can be measured all the same.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+}
+
 #[allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 pub(crate) fn timed(step: impl FnOnce()) -> Duration {
     let start = Instant::now();

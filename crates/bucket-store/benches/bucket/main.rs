@@ -29,6 +29,7 @@ const SUITES: [Suite; 5] = [
 
 fn main() {
     let args = Args::read();
+    kit::allow_many_files();
     let mut report = Report::new(args.json);
     let wanted = |name: &str| args.only.as_ref().is_none_or(|only| only == name);
     assert!(SUITES.iter().any(|(name, _)| wanted(name)), "--only is one of write, read, tombstones, gc, foreground");
@@ -37,4 +38,5 @@ fn main() {
             run(&args, &mut report);
         }
     }
+    report.close();
 }

@@ -28,7 +28,7 @@ pub(crate) fn places(directory: &Path) -> (HashMap<Vec<u8>, Place>, BTreeMap<Buc
         let id = path.file_stem().and_then(|stem| stem.to_str()?.parse().ok()).map(BucketId).expect("a bucket id");
         let data_len = std::fs::metadata(path.with_extension("bucket")).expect("a data file").len();
         let table = Table::decode(&std::fs::read(&path).expect("a table"), id, data_len).expect("a table of ours");
-        for slot in table.slots.iter().filter(|slot| !slot.tombstoned) {
+        for slot in table.slots.iter().filter(|slot| slot.tombstone.is_none()) {
             let value = slot.value_offset(table.layout);
             let record_len = (value - slot.offset) as usize + slot.value_len as usize;
             let place =

@@ -8,7 +8,7 @@ use bucket_store::{Config, Durability};
 
 use crate::kit::{Args, KIB, MIB, Objects, interleaved, median, open, timed};
 use crate::place;
-use crate::report::{Report, Row};
+use crate::report::{Aim, Report, Row};
 
 /// The store writes groups of records of at least this size.
 const GROUP_BYTES: usize = MIB;
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &Args, report: &mut Report) {
                 case: format!("write {} KiB, {durability:?}", size >> 10).to_lowercase(),
                 ratio: Some(them / us),
                 mb_per_s: Some((objects.len() * size) as f64 / us / 1e6),
-                aim: ">= 0.9",
+                aims: &[Aim::AtLeast("ratio", 0.9)],
                 ..Row::default()
             });
         }

@@ -25,6 +25,8 @@ pub fn publish(vfs: &dyn Vfs, name: &str, bytes: &[u8]) -> Result<(), PublishErr
         let _ = vfs.unlink(&temporary);
         return in_place;
     }
+    // Its descriptor may be the last one that there is, and the sync needs one.
+    drop(file);
     vfs.sync_dir().and_then(|()| vouch(vfs, name)).map_err(failed(Step::SyncDir))
 }
 

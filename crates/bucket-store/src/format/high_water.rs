@@ -3,13 +3,14 @@
 use super::error::FormatError;
 use super::names::BucketId;
 use super::reader::Frame;
+use super::record::MAX_WRITE_NUMBER;
 
 /// Raised by blocks, durably, before any number of the block is used, so that none is ever used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct HighWater {
-    /// No bucket id at or above it was ever used. At least 1.
+    /// No bucket id at or above it was ever used. At least 1; 2^63 when all are.
     pub next_bucket: u64,
-    /// No write number at or above it was ever used.
+    /// No write number at or above it was ever used. 2^63 when all are.
     pub next_write_number: u64,
 }
 
@@ -43,11 +44,15 @@ impl HighWater {
     }
 
     fn check(&self) -> Result<(), FormatError> {
-        if (1..=BucketId::MAX.0 + 1).contains(&self.next_bucket) {
-            return Ok(());
-        }
-        let expected = format!("1 to {}", BucketId::MAX.0 + 1);
-        Err(FormatError::in_field(FRAME.what, "next bucket id", 6, expected, self.next_bucket.to_string()))
+        let within = |field, at, least, highest: u64, found: u64| {
+            if (least..=highest + 1).contains(&found) {
+                return Ok(());
+            }
+            let expected = format!("{least} to {}", highest + 1);
+            Err(FormatError::in_field(FRAME.what, field, at, expected, found.to_string()))
+        };
+        within("next bucket id", 6, 1, BucketId::MAX.0, self.next_bucket)?;
+        within("next write number", 14, 0, MAX_WRITE_NUMBER, self.next_write_number)
     }
 }
 
@@ -87,11 +92,19 @@ mod tests {
             body.extend_from_slice(&1_u64.to_le_bytes());
             assert_eq!(HighWater::decode(&with_crc(body)).unwrap_err().field(), "next bucket id");
         }
+        for next_write_number in [(1 << 63) + 1, u64::MAX] {
+            let high = HighWater { next_bucket: 1, next_write_number };
+            assert_eq!(high.encode().unwrap_err().found(), next_write_number.to_string());
+            let mut body = b"PLBH\x01\0\x01\0\0\0\0\0\0\0".to_vec();
+            body.extend_from_slice(&next_write_number.to_le_bytes());
+            let error = HighWater::decode(&with_crc(body)).unwrap_err();
+            assert_eq!((error.field(), error.offset()), ("next write number", 14));
+        }
     }
 
     proptest! {
         #[test]
-        fn round_trip(next_bucket in 1..=1_u64 << 63, next_write_number: u64) {
+        fn round_trip(next_bucket in 1..=1_u64 << 63, next_write_number in 0..=1_u64 << 63) {
             let high = HighWater { next_bucket, next_write_number };
             prop_assert_eq!(HighWater::decode(&high.encode().unwrap()), Ok(high));
         }

@@ -136,7 +136,7 @@ impl Places {
             FormatError::in_field(WHAT, format!("keys[{index}]"), self.keys, "a storage key", e.to_string())
         })?;
         let incarnation = ObjectIncarnation::LEGACY;
-        Ok(Slot { key: key.into(), incarnation, write_number: 0, offset, value_len, tombstoned: false })
+        Ok(Slot { key: key.into(), incarnation, write_number: 0, offset, value_len, tombstone: None })
     }
 }
 

@@ -18,6 +18,8 @@ pub const MARKER: &str = ".mooncake_local_disk_segment_id";
 pub const GC_INTENT: &str = ".bucket_gc_intent";
 /// The bound below which bucket ids may have been used.
 pub const ID_HIGH_WATER: &str = ".bucket_id_high_water";
+/// What must not come back with a bucket that could not be read.
+pub const GRAVES: &str = ".bucket_graves";
 /// Blocks set aside so that deletes work on a full disk.
 pub const RESERVE: &str = ".bucket_reserve";
 /// What the tool of every ext file system keeps in its top directory: not ours, and nothing against it.
@@ -36,6 +38,8 @@ pub enum NameKind {
     GcIntent,
     /// [`ID_HIGH_WATER`].
     IdHighWater,
+    /// [`GRAVES`].
+    Graves,
     /// [`RESERVE`].
     Reserve,
     /// A file that was to replace another and never did: `.<name>.<n>.tmp`.
@@ -52,6 +56,7 @@ impl NameKind {
             MARKER => return Self::Marker,
             GC_INTENT => return Self::GcIntent,
             ID_HIGH_WATER => return Self::IdHighWater,
+            GRAVES => return Self::Graves,
             RESERVE => return Self::Reserve,
             _ => {}
         }
@@ -127,6 +132,7 @@ mod tests {
             (super::MARKER.into(), NameKind::Marker),
             (super::GC_INTENT.into(), NameKind::GcIntent),
             (super::ID_HIGH_WATER.into(), NameKind::IdHighWater),
+            (super::GRAVES.into(), NameKind::Graves),
             (super::RESERVE.into(), NameKind::Reserve),
             (temporary_name("42.meta", 7), NameKind::Temporary),
             (temporary_name(super::GC_INTENT, 0), NameKind::Temporary),

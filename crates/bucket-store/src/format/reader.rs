@@ -45,6 +45,11 @@ impl Frame {
 
     /// Checks the frame and gives the body. The version comes before the checksum: an unknown one may have another frame.
     pub(crate) fn open<'a>(&self, bytes: &'a [u8]) -> Result<Reader<'a>, FormatError> {
+        self.open_since(self.version, bytes).map(|(_, body)| body)
+    }
+
+    /// The same for a file that may be of any version from `oldest` to the one that is written, and which one it is.
+    pub(crate) fn open_since<'a>(&self, oldest: u16, bytes: &'a [u8]) -> Result<(u16, Reader<'a>), FormatError> {
         self.check_len(bytes.len())?;
         let mut head = Reader { what: self.what, left: bytes, at: 0 };
         let magic: [u8; 4] = head.array("magic")?;
@@ -53,7 +58,7 @@ impl Frame {
             return Err(FormatError::in_field(self.what, "magic", 0, show(self.magic), show(magic)));
         }
         let version = head.u16("version")?;
-        if version != self.version {
+        if !(oldest..=self.version).contains(&version) {
             let (what, known, found) = (self.what, self.known, u64::from(version));
             return Err(FormatError::UnknownVersion { what, field: "version", offset: 4, known, found });
         }
@@ -65,7 +70,7 @@ impl Frame {
         if expected != found {
             return Err(FormatError::Checksum { what: self.what, field: "crc", offset, expected, found });
         }
-        Ok(Reader { what: self.what, left: body, at: head.at })
+        Ok((version, Reader { what: self.what, left: body, at: head.at }))
     }
 }
 

@@ -17,11 +17,15 @@ pub use chunks::{ChunkRange, ChunkSums, ValueCheck};
 pub const CHUNK_BYTES: u32 = 64 << 10;
 /// The header's bytes before the key.
 pub const FIXED_BYTES: usize = 40;
+/// The highest write number that a record can have; the highest bucket id is [`BucketId::MAX`](super::names::BucketId::MAX), the same. Bounds
+/// above all of them and whole blocks of them are still numbers of 64 bits.
+pub const MAX_WRITE_NUMBER: u64 = i64::MAX as u64;
 /// The longest header, with a key and a value of the greatest length.
 pub const MAX_HEADER_BYTES: usize = FIXED_BYTES + StorageKey::MAX_BYTES + 4 * (u32::MAX.div_ceil(CHUNK_BYTES) as usize);
 
 const MAGIC: [u8; 4] = *b"PLBR";
 const WHAT: &str = "record";
+const HIGHEST: &str = "at most 9223372036854775807";
 const SIGNED_FROM: usize = 8;
 
 /// What a record's header says, but for the checksums of the value: the same that its slot in the table says.
@@ -101,6 +105,10 @@ impl<'a> RecordHeader<'a> {
             |field, offset, expected: &'static str, found| FormatError::in_field(WHAT, field, offset, expected, found);
         if read.0.value_len == 0 {
             return Err(bad("value_len", 12, "1 or more", "0".into()));
+        }
+        let write_number = read.0.write_number;
+        if write_number > MAX_WRITE_NUMBER {
+            return Err(bad("write_number", 16, HIGHEST, write_number.to_string()));
         }
         StorageKey::check(read.0.key).map_err(|e| bad("key", FIXED_BYTES as u64, "a storage key", e.to_string()))?;
         Ok(read)

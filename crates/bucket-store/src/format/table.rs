@@ -10,7 +10,7 @@ use crate::key::StorageKey;
 use super::error::{FormatError, shown};
 use super::names::BucketId;
 use super::reader::{Frame, Reader};
-use super::record::RecordHeader;
+use super::record::{MAX_WRITE_NUMBER, RecordHeader};
 use super::{MAX_FILE_BYTES, mooncake};
 
 /// What a bucket holds. The whole file is one of these; it is only ever replaced as a whole.
@@ -50,19 +50,32 @@ pub struct Slot {
     pub offset: u64,
     /// Bytes of the value, at least 1.
     pub value_len: u32,
-    /// Deleted for ever.
-    pub tombstoned: bool,
+    /// Gone for ever, and why; `None`: it is not.
+    pub tombstone: Option<Tombstone>,
+}
+
+/// Why a record is gone for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Tombstone {
+    /// A newer record of its key was durable; also what version 1 wrote, which does not say why. Every older record of the key is gone too.
+    Replaced,
+    /// Its incarnation was deleted. So is every other record of that incarnation, newer ones included, and every older one of the key.
+    Deleted,
 }
 
 /// What errors call a table of ours.
 pub(crate) const WHAT: &str = "bucket table";
 
-const FRAME: Frame = Frame { what: WHAT, magic: *b"PLBT", version: 1, known: "version 1" };
+const FRAME: Frame = Frame { what: WHAT, magic: *b"PLBT", version: 2, known: "versions 1 and 2" };
+/// Read, and never written: its tombstones do not say why.
+const OLDEST_VERSION: u16 = 1;
 /// The body's bytes before the first slot.
 const BODY_HEAD_BYTES: usize = 30;
 /// A slot's bytes before its key.
 const SLOT_BYTES: usize = 41;
 const TOMBSTONED: u8 = 1;
+/// Beside [`TOMBSTONED`], and never alone.
+const BY_A_DELETE: u8 = 2;
 
 impl RecordLayout {
     /// Bytes of a record before its value.
@@ -128,7 +141,11 @@ impl Table {
             out.extend_from_slice(&slot.incarnation.to_bytes());
             out.extend_from_slice(&(slot.key.len() as u32).to_le_bytes());
             out.extend_from_slice(&slot.value_len.to_le_bytes());
-            out.push(if slot.tombstoned { TOMBSTONED } else { 0 });
+            out.push(match slot.tombstone {
+                None => 0,
+                Some(Tombstone::Replaced) => TOMBSTONED,
+                Some(Tombstone::Deleted) => TOMBSTONED | BY_A_DELETE,
+            });
             out.extend_from_slice(&slot.key);
         }
         FRAME.end(out)
@@ -165,7 +182,7 @@ impl Table {
     }
 
     fn decode_ours(bytes: &[u8]) -> Result<Self, FormatError> {
-        let mut body = FRAME.open(bytes)?;
+        let (version, mut body) = FRAME.open_since(OLDEST_VERSION, bytes)?;
         let layout = match body.u8("layout")? {
             1 => RecordLayout::Checksummed,
             0 => RecordLayout::MooncakeRaw,
@@ -184,7 +201,7 @@ impl Table {
         }
         let mut slots = Vec::with_capacity(count);
         for _ in 0..count {
-            slots.push(read_slot(&mut body)?);
+            slots.push(read_slot(&mut body, version)?);
         }
         body.end()?;
         let table = Self { bucket, layout, age, data_len, slots };
@@ -225,6 +242,9 @@ impl Table {
         if slot.value_len == 0 {
             return bad("value_len", 36, "1 or more".into(), "0".into());
         }
+        if slot.write_number > MAX_WRITE_NUMBER {
+            return bad("write_number", 8, format!("at most {MAX_WRITE_NUMBER}"), slot.write_number.to_string());
+        }
         if self.layout == RecordLayout::MooncakeRaw {
             if slot.write_number != 0 {
                 return bad("write_number", 8, "0 in Mooncake's layout".into(), slot.write_number.to_string());
@@ -260,19 +280,22 @@ fn unknown(field: &'static str, offset: u64, known: &'static str, found: u8) -> 
     FormatError::UnknownVersion { what: FRAME.what, field, offset, known, found: found.into() }
 }
 
-fn read_slot(body: &mut Reader<'_>) -> Result<Slot, FormatError> {
+fn read_slot(body: &mut Reader<'_>, version: u16) -> Result<Slot, FormatError> {
     let offset = body.u64("offset")?;
     let write_number = body.u64("write_number")?;
     let incarnation = ObjectIncarnation::from_bytes(body.array("incarnation")?);
     let key_len = body.u32("key_len")? as usize;
     let value_len = body.u32("value_len")?;
     let flags_at = body.at();
-    let flags = body.u8("flags")?;
-    if flags & !TOMBSTONED != 0 {
-        return Err(unknown("flags", flags_at, "0 and 1 (tombstoned)", flags));
-    }
+    let tombstone = match (body.u8("flags")?, version) {
+        (0, _) => None,
+        (TOMBSTONED, _) => Some(Tombstone::Replaced),
+        (flags, 2..) if flags == TOMBSTONED | BY_A_DELETE => Some(Tombstone::Deleted),
+        (flags, OLDEST_VERSION) => return Err(unknown("flags", flags_at, "0 and 1 (tombstoned)", flags)),
+        (flags, _) => return Err(unknown("flags", flags_at, "0, 1 (replaced) and 3 (deleted)", flags)),
+    };
     let key = body.bytes("key", key_len)?.into();
-    Ok(Slot { key, incarnation, write_number, offset, value_len, tombstoned: flags == TOMBSTONED })
+    Ok(Slot { key, incarnation, write_number, offset, value_len, tombstone })
 }
 
 #[cfg(test)]

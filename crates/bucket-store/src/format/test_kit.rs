@@ -10,7 +10,7 @@ use super::marker::Marker;
 use super::mooncake;
 use super::names::{BucketId, GC_INTENT, ID_HIGH_WATER, MARKER};
 use super::record::RecordHeader;
-use super::table::{RecordLayout, Slot, Table};
+use super::table::{RecordLayout, Slot, Table, Tombstone};
 use crate::vfs::Vfs;
 
 /// One record of a bucket to be written.
@@ -24,8 +24,8 @@ pub struct TestRecord {
     pub write_number: u64,
     /// Its value.
     pub value: Vec<u8>,
-    /// Whether the table says that it is deleted.
-    pub tombstoned: bool,
+    /// What the table says became of it.
+    pub tombstone: Option<Tombstone>,
 }
 
 impl TestRecord {
@@ -33,13 +33,13 @@ impl TestRecord {
     #[must_use]
     pub fn live(key: &[u8], number: u8, len: usize) -> Self {
         let value = (0..len).map(|at| (at as u8).wrapping_mul(31) ^ number).collect();
-        Self { key: key.into(), incarnation: number, write_number: number.into(), value, tombstoned: false }
+        Self { key: key.into(), incarnation: number, write_number: number.into(), value, tombstone: None }
     }
 
     /// The same, deleted.
     #[must_use]
     pub fn dead(key: &[u8], number: u8, len: usize) -> Self {
-        Self { tombstoned: true, ..Self::live(key, number, len) }
+        Self { tombstone: Some(Tombstone::Deleted), ..Self::live(key, number, len) }
     }
 }
 
@@ -71,8 +71,8 @@ pub fn bucket(id: u64, age: u64, records: &[TestRecord]) -> (Vec<u8>, Table) {
         let (offset, value_len) = (data.len() as u64, record.value.len() as u32);
         RecordHeader { key, incarnation, write_number, value_len }.encode_into(&record.value, &mut data);
         data.extend_from_slice(&record.value);
-        let tombstoned = record.tombstoned;
-        slots.push(Slot { key: key.into(), incarnation, write_number, offset, value_len, tombstoned });
+        let tombstone = record.tombstone;
+        slots.push(Slot { key: key.into(), incarnation, write_number, offset, value_len, tombstone });
     }
     let layout = RecordLayout::Checksummed;
     (data.clone(), Table { bucket: BucketId(id), layout, age, data_len: data.len() as u64, slots })

@@ -5,6 +5,10 @@ use std::time::Duration;
 
 use ha_types::MonoTime;
 
+/// The longest pause that the share of the time asks for after one step. A step that took hours, because the machine stood still, must
+/// not keep GC away for days.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
 /// What GC may copy: a share of the time and bytes per second, measured in hindsight. A step is taken first and paid for before the
 /// next one. An idle time earns nothing, so a long pause is never followed by a burst longer than one step.
 #[derive(Clone, Copy, Debug)]
@@ -36,8 +40,9 @@ impl CopyBudget {
     /// Books a step of `bytes` from `begun` to `ended`, so that the next one waits for what both limits allow.
     pub fn spend(&mut self, begun: MonoTime, ended: MonoTime, bytes: u64) {
         let took = ended.saturating_since(begun);
-        // A share outside of what the configuration allows costs the time itself, and never panics.
-        let by_share = Duration::try_from_secs_f64(took.as_secs_f64() / self.share).unwrap_or(took).max(took);
+        // What is no time at all is the share of a number that is next to nothing.
+        let by_share = Duration::try_from_secs_f64(took.as_secs_f64() / self.share).unwrap_or(Duration::MAX);
+        let by_share = by_share.clamp(took, took.saturating_add(LONGEST_PAUSE));
         let by_rate = self.bytes_per_second.map_or(Duration::ZERO, |rate| {
             let ns = u128::from(bytes) * 1_000_000_000 / u128::from(rate.get());
             Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX))
@@ -101,5 +106,17 @@ mod tests {
             odd.spend(at(0), at(10), 1);
             assert!(odd.pause(at(0)) >= Duration::from_millis(10), "{share}");
         }
+    }
+
+    #[test]
+    fn the_smallest_share_is_the_slowest_copy_and_a_step_of_hours_keeps_nothing_away_for_days() {
+        let pause = |share, took: u64| {
+            let mut budget = CopyBudget::new(share, None);
+            budget.spend(at(0), at(took), 1);
+            budget.pause(at(took))
+        };
+        assert_eq!(pause(f64::MIN_POSITIVE, 10), LONGEST_PAUSE);
+        assert_eq!(pause(0.001, 10), Duration::from_millis(9_990));
+        assert_eq!(pause(0.001, 7_200_000), LONGEST_PAUSE);
     }
 }

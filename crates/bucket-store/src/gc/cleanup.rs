@@ -18,7 +18,7 @@ impl Worker<'_> {
         match self.unlink_sources(at).and_then(|()| self.clear(at)) {
             Ok(()) => self.store.gc.forget_pause(Paused::CleanUp(number)),
             Err(error) => {
-                self.store.gc.pause(Paused::CleanUp(number), now);
+                self.pause(Paused::CleanUp(number), now);
                 self.store.observer.event(&Event::DiskFailed { error });
             }
         }

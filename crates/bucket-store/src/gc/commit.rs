@@ -17,9 +17,8 @@ use crate::format::intent::Round;
 use crate::format::names::BucketId;
 use crate::format::table::{RecordLayout, Slot, Table};
 use crate::observer::Event;
-use crate::store::bucket::{Bucket, PublishState};
+use crate::store::bucket::{Bucket, TableGuard};
 use crate::store::state::{Engagement, Moved, Replacement, SlotState};
-use crate::sync::MutexGuard;
 
 /// A round whose COMMITTED is being published, for the first time or again.
 #[derive(Debug)]
@@ -38,7 +37,7 @@ impl Uncertain {
 }
 
 /// The publish locks of buckets that are in id order, taken in that order.
-pub(super) fn lock_tables(buckets: &[Arc<Bucket>]) -> Vec<MutexGuard<'_, PublishState>> {
+pub(super) fn lock_tables(buckets: &[Arc<Bucket>]) -> Vec<TableGuard<'_>> {
     debug_assert!(buckets.is_sorted_by_key(|bucket| bucket.id), "publish locks are taken in id order");
     buckets.iter().map(|bucket| bucket.publish.lock()).collect()
 }
@@ -66,6 +65,13 @@ impl Worker<'_> {
         if let Err(error) = self.publish_target(&slots) {
             drop(tables);
             return self.give_up(None, error, now);
+        }
+        let ids: Vec<_> = sources.iter().map(|bucket| bucket.id).collect();
+        let copied = slots.iter().map(|moved| moved.from).collect();
+        if let Err(error) = self.store.dig_graves(&ids, &copied) {
+            drop(tables);
+            let at_fault = matches!(error.problem(), Problem::BucketStays { .. }).then_some(ids[0]);
+            return self.give_up(at_fault, error, now);
         }
         let Stage::Copying(merge) = std::mem::replace(&mut self.engine.stage, Stage::Idle) else { return };
         let Merge { target, age, file, data_len, copied_bytes, .. } = *merge;
@@ -126,9 +132,9 @@ impl Worker<'_> {
             }
         }
         let moved = merge.from.iter().zip(merge.copier.target_slots()).map(|(from, slot)| {
-            let durable = state.record(*from).is_some_and(|record| record.state() == SlotState::Tombstoned);
-            let tombstoned = durable || state.may_tombstone(*from);
-            Moved { from: *from, to: Slot { tombstoned, ..slot } }
+            let record =
+                state.record(*from).filter(|it| it.state() == SlotState::Tombstoned || state.may_tombstone(*from));
+            Moved { from: *from, to: Slot { tombstone: record.map(|record| record.slot.tombstone()), ..slot } }
         });
         Ok(moved.collect())
     }
@@ -148,7 +154,7 @@ impl Worker<'_> {
     }
 
     /// Publishes COMMITTED and swaps. The sources' tables are locked.
-    pub(super) fn commit(&mut self, round: Uncertain, _tables: &[MutexGuard<'_, PublishState>], now: MonoTime) {
+    pub(super) fn commit(&mut self, round: Uncertain, _tables: &[TableGuard<'_>], now: MonoTime) {
         let ids = round.source_ids();
         let target = round.replacement.as_ref().map(|replacement| replacement.bucket.id);
         self.engine.file.release(&ids);
@@ -170,7 +176,7 @@ impl Worker<'_> {
                 ids.iter().for_each(|id| state.engage(*id, Engagement::Uncertain));
                 drop(state);
                 self.engine.stage = Stage::Uncertain(Box::new(round));
-                self.store.gc.pause(Paused::Commit, now);
+                self.pause(Paused::Commit, now);
                 self.store.observer.event(&Event::GcUncertain { sources: ids, error });
             }
         }

@@ -82,7 +82,7 @@ impl Copier {
     pub(super) fn target_slots(&self) -> Vec<Slot> {
         let mut offset = 0;
         let slot = |item: &CopyItem| {
-            let slot = Slot { offset, tombstoned: false, ..item.from.clone() };
+            let slot = Slot { offset, tombstone: None, ..item.from.clone() };
             offset += record_len(&item.from);
             slot
         };
@@ -112,12 +112,30 @@ impl Copier {
             }
             self.end_record(target)?;
         }
+        self.announce(&source);
         let bytes = &self.buffer[..self.filled];
         target.write_all_at(bytes, self.base).map_err(|e| self.target_failed(e))?;
         let written = self.filled as u64;
         self.base += written;
         self.filled = 0;
         Ok(written)
+    }
+
+    /// Tells the disk what the next buffer will be filled with, so that it reads while this one is written.
+    fn announce<'f>(&self, source: impl Fn(BucketId) -> Option<&'f dyn VfsFile>) {
+        let (mut room, mut done) = (self.buffer.len() as u64, self.done);
+        for item in &self.items[self.next..] {
+            let begin = if done == 0 { item.from.offset } else { item.from.value_offset(item.layout) + done };
+            let end = item.from.value_offset(item.layout) + u64::from(item.from.value_len);
+            let len = room.min(end - begin);
+            if let Some(file) = source(item.source) {
+                file.will_read(begin, len);
+            }
+            (room, done) = (room - len, 0);
+            if room == 0 {
+                break;
+            }
+        }
     }
 
     /// Reads and verifies the next piece of the record under way into the buffer: whole chunks, as many as there is room for. `false` if there
@@ -202,7 +220,7 @@ impl Fault {
                 StoreError::io(DiskOp::Read, file, error)
             }
             Self::Io(error) => damaged(file, error.to_string()),
-            Self::Damaged(error) => damaged(file, error.to_string()),
+            Self::Damaged(error) => damaged(file, error.without_remedy().to_string()),
         }
     }
 }

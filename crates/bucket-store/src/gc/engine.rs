@@ -1,5 +1,6 @@
 //! Owns the one worker of GC and the order of its steps. What a step does is in the files beside; what is next is `plan`'s.
 
+use std::collections::BTreeSet;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -62,6 +63,8 @@ pub(super) struct Engine {
     pub(super) file: IntentFile,
     pub(super) stage: Stage,
     pub(super) budget: CopyBudget,
+    /// Buckets whose eviction was agreed to and has failed since: each goes when its pause is over, whether or not usage is still too high.
+    pub(super) agreed: BTreeSet<BucketId>,
 }
 
 /// What is tried again after a pause, beside buckets.
@@ -75,6 +78,8 @@ pub(super) enum Paused {
     Table(BucketId),
     /// The clean-up of this open round.
     CleanUp(u64),
+    /// The removal of the graves.
+    Graves,
     /// Copies: the target could not be written, which is no bucket's fault.
     Copies,
 }
@@ -105,7 +110,7 @@ impl Gc {
         let budget = CopyBudget::new(config.gc_copy_share, config.gc_copy_bytes_per_s.and_then(NonZeroU64::new));
         let (min, max) = (config.gc_retry_min, config.gc_retry_max);
         Self {
-            engine: Mutex::new(Engine { file: IntentFile::new(), stage: Stage::Idle, budget }),
+            engine: Mutex::new(Engine { file: IntentFile::new(), stage: Stage::Idle, budget, agreed: BTreeSet::new() }),
             evictor,
             failing: Mutex::new(Failing { buckets: SetAside::new(min, max), others: SetAside::new(min, max) }),
             pressure: AtomicBool::new(false),
@@ -120,6 +125,10 @@ impl Gc {
     /// The bucket failed: gives how long it is left alone.
     pub(super) fn set_aside(&self, bucket: BucketId, now: MonoTime) -> Duration {
         self.failing.lock().buckets.failed(bucket, now)
+    }
+
+    fn aside_until(&self, bucket: BucketId, now: MonoTime) -> Option<MonoTime> {
+        self.failing.lock().buckets.until(bucket, now)
     }
 
     pub(super) fn forget_aside(&self, bucket: BucketId) {
@@ -163,15 +172,20 @@ impl Store {
         step
     }
 
-    /// Why each bucket is a candidate of GC or why it is not, in id order. It waits for nobody.
+    /// Why each bucket is a candidate of GC or why it is not, in id order. It asks the disk for its room, and waits for nobody.
     #[must_use]
     pub fn gc_explain(&self) -> Vec<Explained> {
+        self.gc_verdicts(self.free_for_copies())
+    }
+
+    /// The same for a disk with that much room, which is not asked.
+    pub(crate) fn gc_verdicts(&self, free_bytes: u64) -> Vec<Explained> {
         let now = self.clock.now();
         let facts = self.gc_facts(now);
         let limits = self.gc_limits();
         let physical_bytes = self.physical.get();
         let pressure = limits.pressure(self.gc.pressure.load(Relaxed), physical_bytes);
-        explain(&facts, self.gc_room(pressure, physical_bytes, now), &limits, now)
+        explain(&facts, self.gc_room(free_bytes, pressure, physical_bytes, now), &limits, now)
     }
 
     fn gc_facts(&self, now: MonoTime) -> Vec<BucketFacts> {
@@ -179,15 +193,21 @@ impl Store {
         snapshot::facts(&self.state.read(), |id| failing.buckets.until(id, now))
     }
 
-    fn gc_limits(&self) -> PlanLimits {
-        PlanLimits::of(&self.config, self.gc.evictor.is_some())
+    pub(super) fn gc_limits(&self) -> PlanLimits {
+        PlanLimits::of(&self.config, self.physical.out_of_reach(), self.gc.evictor.is_some())
     }
 
-    /// The room there is; for copies none while the reserve is missing.
-    fn gc_room(&self, pressure: bool, physical_bytes: u64, now: MonoTime) -> Room {
-        let free_bytes =
-            if self.reserve.is_missing() { 0 } else { self.vfs.space().map_or(0, |space| space.free_bytes) };
-        Room { physical_bytes, free_bytes, pressure, no_copy_until: self.gc.paused_until(Paused::Copies, now) }
+    /// The room that the disk has for copies: none while the reserve is missing, and not what writes were promised.
+    fn free_for_copies(&self) -> u64 {
+        if self.reserve.is_missing() {
+            return 0;
+        }
+        self.vfs.space().map_or(0, |space| space.free_bytes.saturating_sub(self.promised_bytes()))
+    }
+
+    fn gc_room(&self, free_bytes: u64, pressure: bool, physical_bytes: u64, now: MonoTime) -> Room {
+        let no_copy_until = self.gc.paused_until(Paused::Copies, now);
+        Room { physical_bytes, out_of_reach_bytes: self.physical.out_of_reach(), free_bytes, pressure, no_copy_until }
     }
 }
 
@@ -204,7 +224,12 @@ impl Worker<'_> {
             Stage::Copying(_) => self.copy(now),
             Stage::Undoing(_) => self.unless_paused(Paused::Undo, now, Self::undo),
             Stage::Uncertain(_) => self.unless_paused(Paused::Commit, now, Self::commit_again),
-            Stage::Idle => self.begin(now),
+            Stage::Idle => {
+                if self.evict_agreed(now) {
+                    return GcStep::Again;
+                }
+                self.begin(now)
+            }
         }
     }
 
@@ -216,6 +241,19 @@ impl Worker<'_> {
                 GcStep::Again
             }
         }
+    }
+
+    /// Something failed. Its pause begins now, not when the step began, which may have taken longer than the pause is.
+    pub(super) fn pause(&self, what: Paused, begun: MonoTime) {
+        self.store.gc.pause(what, self.store.clock.now().max(begun));
+    }
+
+    /// Goes on with one eviction that was agreed to, if there is one whose pause is over. Whether there was.
+    fn evict_agreed(&mut self, now: MonoTime) -> bool {
+        let due = |id: &&BucketId| self.store.gc.aside_until(**id, now).is_none();
+        let Some(id) = self.engine.agreed.iter().find(due).copied() else { return false };
+        self.evict(id, now);
+        true
     }
 
     /// Plans a round and begins it.
@@ -230,8 +268,9 @@ impl Worker<'_> {
         let physical_bytes = self.store.physical.get();
         let pressure = limits.pressure(self.store.gc.pressure.load(Relaxed), physical_bytes);
         self.store.gc.pressure.store(pressure, Relaxed);
-        let room = self.store.gc_room(pressure, physical_bytes, now);
+        let room = self.store.gc_room(self.store.free_for_copies(), pressure, physical_bytes, now);
         match plan(&facts, room, &limits, now) {
+            Plan::Nothing(_) if self.publish_for_staying(now) => GcStep::Again,
             Plan::Nothing(idle) => self.wait_or(idle, now),
             Plan::RemoveDead(dead) => {
                 self.remove_dead(&dead, now);
@@ -268,9 +307,9 @@ impl Worker<'_> {
     }
 
     fn forget_the_gone(&self) {
-        let failed = self.failed_tables();
+        let owed = self.owed_tables();
         let mut failing = self.store.gc.failing.lock();
-        failing.others.keep(|what| if let Paused::Table(id) = what { failed.contains(&id) } else { true });
+        failing.others.keep(|what| if let Paused::Table(id) = what { owed.contains(&id) } else { true });
         let state = self.store.state.read();
         failing.buckets.keep(|id| state.bucket(id).is_some());
     }
@@ -281,7 +320,8 @@ impl Worker<'_> {
         let open = self.engine.file.open.iter();
         let clean_ups = open.filter_map(|round| gc.paused_until(Paused::CleanUp(round.number), now));
         let aside = if let Idle::SetAside { until } = idle { Some(until) } else { None };
-        match clean_ups.chain(aside).chain(self.next_publish_again(now)).min() {
+        let agreed = self.engine.agreed.iter().filter_map(|id| gc.aside_until(*id, now));
+        match clean_ups.chain(aside).chain(agreed).chain(self.next_publish_again(now)).min() {
             Some(until) => GcStep::Wait(until.saturating_since(now)),
             None => GcStep::Idle(idle),
         }

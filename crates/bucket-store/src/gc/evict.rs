@@ -1,6 +1,8 @@
 //! Owns what eviction asks of whoever embeds the store: to agree that live objects go. RFC *bucket deletion* §5.
 
+use std::any::Any;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use ha_types::ObjectIncarnation;
@@ -17,7 +19,7 @@ pub trait Evictor: Send + Sync + fmt::Debug + 'static {
     /// called again for the same objects, after a crash that came before they went.
     ///
     /// # Errors
-    /// Why the bucket must stay: it is live as before, and it is asked for again after a pause.
+    /// Why the bucket must stay: it is live as before, and it is asked for again after a pause. A panic is taken for a refusal.
     fn evict(&self, bucket: BucketId, objects: &[EvictedObject]) -> Result<(), String>;
 }
 
@@ -30,4 +32,14 @@ pub struct EvictedObject {
     pub incarnation: ObjectIncarnation,
     /// Bytes of its value.
     pub value_len: u32,
+}
+
+/// Asks. A callback that panics has not agreed, and its bucket must not stay in the eviction's hands for that.
+pub(super) fn ask(evictor: &dyn Evictor, bucket: BucketId, objects: &[EvictedObject]) -> Result<(), String> {
+    let said = |panic: Box<dyn Any + Send>| {
+        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no text".to_owned())
+    };
+    let asked = catch_unwind(AssertUnwindSafe(|| evictor.evict(bucket, objects)));
+    asked.unwrap_or_else(|panic| Err(format!("the callback panicked: {}", said(panic))))
 }

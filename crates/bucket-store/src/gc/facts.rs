@@ -40,8 +40,8 @@ impl BucketFacts {
 /// Why GC leaves a bucket alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Hold {
-    /// Its table's last publish failed, or a record of it does not verify: no source of a merge, and never *fully dead*. It
-    /// may be evicted.
+    /// Its table's last publish failed, or a record of it does not verify and is not durably dead: no source of a merge, and not *fully
+    /// dead*. It may be evicted.
     Suspect,
     /// Its table or its data is not durable yet.
     Unpublished,
@@ -54,6 +54,8 @@ pub enum Hold {
 pub struct Room {
     /// Blocks of all data files in bytes, those included that are unlinked and still open.
     pub physical_bytes: u64,
+    /// Bytes among them that GC can never give back: of buckets in quarantine, which nobody touches, and of files that could not be taken away.
+    pub out_of_reach_bytes: u64,
     /// What the file system has left for copies, the reserve taken off.
     pub free_bytes: u64,
     /// Usage has reached the high watermark and has not yet fallen to the low one.
@@ -85,9 +87,20 @@ pub struct PlanLimits {
 
 impl PlanLimits {
     /// What these settings ask for. `evict`: whether there is anybody to agree to an eviction.
+    ///
+    /// What is in quarantine is out of its reach, so GC works as in a store whose capacity is smaller by it. Were the watermarks left where
+    /// they are, ever more live objects would be given up for room that no eviction can make, down to none. Where nothing of the capacity
+    /// is left, nothing is evicted: no write would fit in for it.
+    ///
+    /// ```text
+    /// 0           quarantined               low      high   capacity
+    /// ├────────────────┼─────────────────────┼─────────┼───────┤
+    ///                  └─ shares of this ────┴─────────┴───────┘
+    /// ```
     #[must_use]
-    pub fn of(config: &Config, evict: bool) -> Self {
-        let share = |fraction: f64| (config.capacity_bytes as f64 * fraction) as u64;
+    pub fn of(config: &Config, out_of_reach_bytes: u64, evict: bool) -> Self {
+        let in_reach = config.capacity_bytes.saturating_sub(out_of_reach_bytes);
+        let share = |fraction: f64| out_of_reach_bytes.saturating_add((in_reach as f64 * fraction) as u64);
         Self {
             high_bytes: share(config.high_watermark),
             low_bytes: share(config.low_watermark),
@@ -96,7 +109,7 @@ impl PlanLimits {
             floor: config.dead_ratio_floor,
             ratio: config.normal_dead_ratio,
             block_bytes: Self::BLOCK_BYTES,
-            evict,
+            evict: evict && in_reach > 0,
         }
     }
 

@@ -51,7 +51,8 @@ pub enum Idle {
     },
     /// There are candidates, but no room for the copy of any, and nothing may be evicted.
     NoRoomToCopy,
-    /// Usage is too high and nothing can be done about it: nothing dead enough, nothing that may be evicted.
+    /// Usage is too high and nothing can be done about it: nothing dead enough, nothing that may be evicted. Where buckets are in
+    /// quarantine it is they that stand in the way, and only a person can mend or remove them.
     NoCandidate,
 }
 
@@ -72,7 +73,9 @@ pub fn plan(buckets: &[BucketFacts], room: Room, limits: &PlanLimits, now: MonoT
     }
     // What is on its way out counts as gone: merging or evicting more because a reader holds a retired file would
     // give up live objects for room that is coming anyway.
-    let settled_bytes = buckets.iter().fold(0_u64, |sum, bucket| sum.saturating_add(bucket.allocated_bytes));
+    // What is in quarantine is not: it never goes.
+    let settled_bytes =
+        buckets.iter().fold(room.out_of_reach_bytes, |sum, bucket| sum.saturating_add(bucket.allocated_bytes));
     let makes_room = room.pressure && settled_bytes > limits.low_bytes;
     let candidates = verdicts.iter().filter(|(_, v)| matches!(v, Verdict::Candidate)).map(|(bucket, _)| *bucket);
     if let Some(merge) = merge(candidates.collect(), limits, room.free_bytes)
@@ -80,7 +83,7 @@ pub fn plan(buckets: &[BucketFacts], room: Room, limits: &PlanLimits, now: MonoT
     {
         return merge;
     }
-    if room.pressure && !makes_room {
+    if room.pressure && !makes_room && settled_bytes < room.physical_bytes {
         return Plan::Nothing(Idle::WaitsForRelease);
     }
     let waiting =
@@ -100,7 +103,7 @@ pub fn plan(buckets: &[BucketFacts], room: Room, limits: &PlanLimits, now: MonoT
     Plan::Nothing(match until {
         Some(until) => Idle::SetAside { until },
         None if verdicts.iter().any(|(_, v)| *v == Verdict::NoRoomToCopy) => Idle::NoRoomToCopy,
-        None if makes_room => Idle::NoCandidate,
+        None if room.pressure => Idle::NoCandidate,
         None => Idle::EnoughRoom,
     })
 }

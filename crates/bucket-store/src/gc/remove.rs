@@ -1,19 +1,21 @@
 //! Owns rounds without a copy: fully dead buckets, and live ones that are evicted. Both are committed as *sources only*.
 
+use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use ha_types::MonoTime;
 
 use super::commit::{Uncertain, lock_tables};
 use super::engine::Worker;
-use super::evict::EvictedObject;
+use super::evict::{self, EvictedObject};
 use crate::error::{Problem, StoreError};
 use crate::format::names::BucketId;
 use crate::observer::Event;
 use crate::store::bucket::Bucket;
-use crate::store::state::{Engagement, SlotState};
+use crate::store::state::{Engagement, SlotState, State};
 
-/// How often the tables that must come first are asked for before an eviction is put off.
+/// How often the tables that must come first are asked for before a bucket is set aside.
 const MOST_PUBLISHES: usize = 4;
 
 impl Worker<'_> {
@@ -32,7 +34,12 @@ impl Worker<'_> {
         if still_dead.is_empty() {
             return;
         }
-        let sources = still_dead.iter().map(|bucket| bucket.id).collect();
+        let sources: Vec<_> = still_dead.iter().map(|bucket| bucket.id).collect();
+        if let Err(error) = self.store.dig_graves(&sources, &HashSet::new()) {
+            drop(tables);
+            self.let_go(&sources);
+            return sources.into_iter().for_each(|id| self.set_aside(id, error.clone(), now));
+        }
         self.store.observer.event(&Event::GcBegun { sources, target: None });
         self.commit(Uncertain { sources: still_dead, replacement: None, copied_bytes: 0 }, &tables, now);
     }
@@ -45,10 +52,14 @@ impl Worker<'_> {
         }
         let Some(objects) = self.engage_for_eviction(id) else { return };
         // No lock is held but the worker's own: reads, writes and deletes go on, also those of the callback.
-        let agreed = if objects.is_empty() { Ok(()) } else { evictor.evict(id, &objects) };
+        let agreed = if objects.is_empty() || self.engine.agreed.contains(&id) {
+            Ok(())
+        } else {
+            evict::ask(&*evictor, id, &objects)
+        };
         if let Err(reason) = agreed {
             self.let_go(&[id]);
-            self.store.gc.set_aside(id, now);
+            self.store.gc.set_aside(id, self.store.clock.now());
             return self.store.observer.event(&Event::EvictionRefused { bucket: id, reason });
         }
         let sources = self.buckets(&[id]);
@@ -60,28 +71,46 @@ impl Worker<'_> {
             }
             drop(tables);
             if let Err(error) = self.bury_before(id) {
-                self.let_go(&[id]);
+                self.engine.agreed.insert(id);
                 return self.set_aside(id, error, now);
             }
             tables = lock_tables(&sources);
         }
         if !self.store.state.read().publish_before_leaving(&[id]).is_empty() {
             drop(tables);
-            self.let_go(&[id]);
+            self.engine.agreed.insert(id);
             return self.set_aside(id, not_buried(id), now);
         }
+        if let Err(error) = self.store.dig_graves(&[id], &HashSet::new()) {
+            drop(tables);
+            // It goes all the same, once there is room for that.
+            self.store.state.write().engage(id, Engagement::Evicting);
+            self.engine.agreed.insert(id);
+            return self.set_aside(id, error, now);
+        }
+        self.engine.agreed.remove(&id);
         self.store.observer.event(&Event::Evicted { bucket: id, objects: objects.len() });
         self.commit(Uncertain { sources: sources.clone(), replacement: None, copied_bytes: 0 }, &tables, now);
     }
 
     /// Older records of keys whose newest is about to leave are tombstoned first, or they would be back after a restart.
     fn bury_before(&self, id: BucketId) -> Result<(), StoreError> {
+        self.publish_first(id, |state| state.publish_before_leaving(&[id]))
+    }
+
+    /// What the tombstones of a bucket cover is tombstoned itself, so that they may leave.
+    pub(super) fn bury_covered(&self, id: BucketId) -> Result<(), StoreError> {
+        self.publish_first(id, |state| state.publish_before_cover_leaves(id))
+    }
+
+    /// Publishes the tables that must come first, until there are none.
+    fn publish_first(&self, id: BucketId, first: impl Fn(&State) -> BTreeSet<BucketId>) -> Result<(), StoreError> {
         for _ in 0..MOST_PUBLISHES {
-            let first = self.store.state.read().publish_before_leaving(&[id]);
-            if first.is_empty() {
+            let tables = first(&self.store.state.read());
+            if tables.is_empty() {
                 return Ok(());
             }
-            first.into_iter().try_for_each(|table| self.store.publish_table(table))?;
+            tables.into_iter().try_for_each(|table| self.store.publish_table(table))?;
         }
         Err(not_buried(id))
     }
@@ -89,7 +118,9 @@ impl Worker<'_> {
     /// The live objects of the bucket, which is being evicted from now on; `None` if it cannot be.
     fn engage_for_eviction(&self, id: BucketId) -> Option<Vec<EvictedObject>> {
         let mut state = self.store.state.write();
-        let bucket = state.bucket(id).filter(|it| it.engagement() == Engagement::Free && it.is_published())?;
+        let bucket =
+            state.bucket(id).filter(|it| it.engagement() == Engagement::Free || self.engine.agreed.contains(&id))?;
+        let bucket = Some(bucket).filter(|it| it.is_published())?;
         // One that is damaged goes for good too, and whoever counts on it must learn that.
         let goes = |state| matches!(state, SlotState::Live | SlotState::Damaged);
         let live = bucket.slots().iter().filter(|slot| goes(slot.state()));

@@ -13,7 +13,7 @@ use crate::format::intent::Round;
 use crate::format::names::BucketId;
 use crate::format::table::{Slot, Table};
 use crate::observer::Event;
-use crate::store::bucket::{Bucket, BucketFile};
+use crate::store::bucket::{Bucket, BucketFile, TableLock};
 use crate::store::state::{Engagement, Fate, Location, State};
 
 /// Buffers that a throttled copy writes between two syncs. Were all left to the last sync, the disk would be busy with a whole bucket at
@@ -87,7 +87,7 @@ fn gather(state: &State, sources: &[BucketId]) -> Option<Gathered> {
                         write_number: entry.write_number,
                         offset: entry.offset,
                         value_len: entry.value_len,
-                        tombstoned: false,
+                        tombstone: None,
                     };
                     gathered.items.push(CopyItem { source: *id, layout: source.bucket().layout, from });
                     gathered.from.push(at);
@@ -107,8 +107,11 @@ impl Worker<'_> {
             sources.iter().copied().find(|id| state.covers_any(*id))
         };
         if let Some(id) = covering {
-            let reason = "older records of its keys are not tombstoned yet, and would come back without it";
-            return self.set_aside(id, Problem::BucketStays { bucket: id, reason }.into(), now);
+            // The next step plans anew: the tables have changed.
+            return match self.bury_covered(id) {
+                Ok(()) => {}
+                Err(error) => self.set_aside(id, error, now),
+            };
         }
         // What is dead for readers only is copied too, so that less may fit than was planned: then fewer sources go.
         let mut sources = sources;
@@ -132,7 +135,7 @@ impl Worker<'_> {
         };
         if let Err(error) = self.prepare(gathered, age) {
             self.let_go(sources);
-            self.store.gc.pause(Paused::Copies, now);
+            self.pause(Paused::Copies, now);
             self.store.observer.event(&Event::GcRolledBack { sources: sources.to_vec(), error });
         }
     }
@@ -170,24 +173,34 @@ impl Worker<'_> {
                 self.engine.stage = Stage::Copying(Box::new(merge));
                 Ok(())
             }
-            Err(error) => {
-                self.engine.stage = Stage::Undoing(Undo::new(target, None));
+            Err((error, file)) => {
+                self.engine.stage = Stage::Undoing(Undo::new(target, file));
                 Err(error)
             }
         }
     }
 
-    /// An empty file with its blocks: a full disk is met here, and not half-way through the copy.
-    fn create_target(&self, target: BucketId, bytes: u64) -> Result<Arc<BucketFile>, StoreError> {
+    /// An empty file with its blocks: a full disk is met here, and not half-way through the copy. After a failure the file, if there is one,
+    /// whose blocks count until it is gone (row B13).
+    fn create_target(
+        &self,
+        target: BucketId,
+        bytes: u64,
+    ) -> Result<Arc<BucketFile>, (StoreError, Option<Arc<BucketFile>>)> {
         let name = target.data_name();
         let failed = |op| {
             let name = &*name;
             move |error| StoreError::io(op, name, error)
         };
-        let file = self.store.vfs.create(&name).map_err(failed(DiskOp::Create))?;
-        file.allocate(bytes).map_err(failed(DiskOp::Allocate))?;
-        let allocated_bytes = file.allocated_bytes().map_err(failed(DiskOp::Stat))?;
-        Ok(BucketFile::new(file, allocated_bytes, &self.store.physical))
+        let file = self.store.vfs.create(&name).map_err(failed(DiskOp::Create)).map_err(|error| (error, None))?;
+        let taken = file.allocate(bytes).map_err(failed(DiskOp::Allocate));
+        let measured = file.allocated_bytes().map_err(failed(DiskOp::Stat));
+        let counted_bytes = measured.as_ref().copied().unwrap_or_else(|_| self.store.gc_limits().in_blocks(bytes));
+        let file = BucketFile::new(file, counted_bytes, &self.store.physical);
+        match taken.and(measured) {
+            Ok(_) => Ok(file),
+            Err(error) => Err((error, Some(file))),
+        }
     }
 
     /// One buffer, or what comes after the last.
@@ -207,6 +220,7 @@ impl Worker<'_> {
             self.sync_so_far(now);
             return GcStep::Again;
         }
+        TableLock::debug_assert_none_is_held();
         let Merge { sources, copier, file, .. } = &mut **merge;
         let copied = copier.step(|id| sources.get(&id).map(|bucket| bucket.file.file()), file.file());
         match copied {
@@ -234,7 +248,7 @@ impl Worker<'_> {
         self.store.observer.event(&Event::GcRolledBack { sources, error: error.clone() });
         match at_fault {
             Some(bucket) => self.set_aside(bucket, error, now),
-            None => self.store.gc.pause(Paused::Copies, now),
+            None => self.pause(Paused::Copies, now),
         }
     }
 
@@ -244,7 +258,8 @@ impl Worker<'_> {
     }
 
     pub(super) fn set_aside(&self, bucket: BucketId, error: StoreError, now: MonoTime) {
-        let pause = self.store.gc.set_aside(bucket, now);
+        // As for a pause: it begins now.
+        let pause = self.store.gc.set_aside(bucket, self.store.clock.now().max(now));
         let retry_after_ms = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
         self.store.observer.event(&Event::GcSetAside { bucket, retry_after_ms, error });
     }
@@ -272,7 +287,7 @@ impl Worker<'_> {
                 self.store.gc.forget_pause(Paused::Undo);
             }
             Err(error) => {
-                self.store.gc.pause(Paused::Undo, now);
+                self.pause(Paused::Undo, now);
                 self.store.observer.event(&Event::DiskFailed { error });
             }
         }

@@ -60,10 +60,13 @@ fn hold(state: &State, bucket: &BucketState) -> Option<Hold> {
     if !bucket.is_published() {
         return Some(Hold::Unpublished);
     }
-    if bucket.suspicion().any() {
-        return Some(Hold::Suspect);
-    }
     // Dead for readers is not dead for good: a tombstone, or the newer record, may not be durable yet.
     let all_dead = bucket.figures().kept().records == 0;
-    (all_dead && !state.is_fully_dead(bucket.id())).then_some(Hold::Unpublished)
+    let dead_for_good = all_dead && state.is_fully_dead(bucket.id());
+    let suspicion = bucket.suspicion();
+    // What is dead for good need not be read by anybody any more.
+    if suspicion.publish_failed || (suspicion.unreadable && !dead_for_good) {
+        return Some(Hold::Suspect);
+    }
+    (all_dead && !dead_for_good).then_some(Hold::Unpublished)
 }

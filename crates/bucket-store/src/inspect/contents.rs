@@ -157,7 +157,8 @@ impl Contents {
 
 pub(super) fn contents(look: &Look) -> Contents {
     let physical = PhysicalBytes::default();
-    let (mut index, mut twice) = (State::default(), Vec::new());
+    let graves = look.graves.as_ref().and_then(|graves| graves.as_ref().ok()).cloned().unwrap_or_default();
+    let (mut index, mut twice) = (State::with_graves(graves), Vec::new());
     for (id, bucket) in &look.buckets {
         let (Some(Ok(table)), Standing::Served) = (&bucket.table, bucket.standing(*id)) else { continue };
         let file = BucketFile::new(Arc::new(Unread), bucket.allocated_bytes(), &physical);

@@ -25,6 +25,8 @@ pub struct Fault {
     pub expected: String,
     /// What is.
     pub found: String,
+    /// An open needs what cannot be read here.
+    pub(super) is_needed: bool,
 }
 
 macro_rules! kinds {
@@ -76,6 +78,8 @@ kinds! {
     HighWaterBelow, "high_water_below", "an open goes above all it can see; --repair writes it anew";
     /// The intents do not decode.
     IntentDamaged, "intent_damaged", "restore it; without it nobody can tell which buckets are authoritative, and a store refuses to open";
+    /// The graves do not decode.
+    GravesDamaged, "graves_damaged", "restore it; without it what was deleted while a bucket could not be read would come back, and a store refuses to open";
     /// An intent names a bucket that was never given out.
     IntentBucketUnknown, "intent_bucket_unknown", "restore the intents and the high-water mark that belong together";
     /// A source of a round that was not committed is gone.
@@ -86,6 +90,8 @@ kinds! {
     TableDamaged, "table_damaged", "restore it; until then the bucket is neither served nor touched";
     /// A data file without a table.
     OrphanData, "orphan_data", "a crash left it and the next open removes it; if its table was lost, restore that before";
+    /// A data file without a table, in a directory that nothing marks as ours.
+    UnknownData, "unknown_data", "restore its table, or move it out of the directory; it is not removed, and adoption is refused until then";
     /// A table without a data file.
     DataMissing, "data_missing", "restore it, or get its objects from elsewhere and move the table away";
     /// A data file shorter than its table says.
@@ -103,9 +109,8 @@ kinds! {
 }
 
 impl FaultKind {
-    /// Whether a store refuses to open a directory with it, and leaves it byte for byte as it is.
-    #[must_use]
-    pub fn refuses(self) -> bool {
+    /// Whether every fault of the kind refuses; of [`FaultKind::ReadFailed`] it depends on the file.
+    fn always_refuses(self) -> bool {
         matches!(
             self,
             Self::MarkerMissing
@@ -114,10 +119,10 @@ impl FaultKind {
                 | Self::UnknownVersion
                 | Self::HighWaterDamaged
                 | Self::IntentDamaged
+                | Self::GravesDamaged
                 | Self::IntentBucketUnknown
                 | Self::PreparedSourceMissing
                 | Self::CommittedTargetDamaged
-                | Self::ReadFailed
                 | Self::StrangeName
                 | Self::NotAFile
         )
@@ -133,7 +138,7 @@ impl Fault {
         found: impl Into<String>,
     ) -> Self {
         let (file, field, expected, found) = (file.into(), field.into(), expected.into(), found.into());
-        Self { kind, file, field, offset: None, key: None, expected, found }
+        Self { kind, file, field, offset: None, key: None, expected, found, is_needed: false }
     }
 
     /// Wrong bytes of a file, at `base` in it. A version that is not known is told from damage of the `kind`.
@@ -143,12 +148,38 @@ impl Fault {
         Self { offset, ..Self::new(kind, file, error.field(), error.expected(), error.found()) }
     }
 
-    /// A file that says nothing.
-    pub(super) fn of_unreadable(kind: FaultKind, file: &str, error: &Unreadable) -> Self {
+    /// Whether a store refuses to open a directory with it, and leaves it byte for byte as it is.
+    #[must_use]
+    pub fn refuses(&self) -> bool {
+        self.kind.always_refuses() || self.is_needed
+    }
+
+    /// A file that says nothing, and without which no store opens.
+    pub(super) fn of_needed(kind: FaultKind, file: &str, error: &Unreadable) -> Self {
         match error {
             Unreadable::Bytes(error) => Self::of_bytes(kind, file, 0, error),
-            Unreadable::Disk(error) => Self::of_disk(file, &error.to_string()),
+            Unreadable::Disk(error) => Self { is_needed: true, ..Self::of_disk(file, &error.what()) },
         }
+    }
+
+    /// The table of a bucket that says nothing: a store sets that bucket aside, unless the system has another reason than a broken disk.
+    pub(super) fn of_table(file: &str, error: &Unreadable) -> Self {
+        match error {
+            Unreadable::Bytes(error) => Self::of_bytes(FaultKind::TableDamaged, file, 0, error),
+            Unreadable::Disk(error) => Self::of_bucket(file, error),
+        }
+    }
+
+    /// Likewise of its data file, which is opened and measured and not read.
+    pub(super) fn of_data(file: &str, error: &Unreadable) -> Self {
+        match error {
+            Unreadable::Bytes(error) => Self::of_bytes(FaultKind::DataShort, file, 0, error),
+            Unreadable::Disk(error) => Self::of_bucket(file, error),
+        }
+    }
+
+    fn of_bucket(file: &str, error: &StoreError) -> Self {
+        Self { is_needed: !error.is_broken_disk(), ..Self::of_disk(file, &error.what()) }
     }
 
     pub(super) fn of_disk(file: &str, error: &str) -> Self {
@@ -181,7 +212,7 @@ impl Fault {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { kind, file, field, offset, key, expected, found } = self;
+        let Self { kind, file, field, offset, key, expected, found, is_needed: _ } = self;
         write!(f, "{}: {file}: {field}", kind.name())?;
         if let Some(offset) = offset {
             write!(f, " at byte {offset}")?;

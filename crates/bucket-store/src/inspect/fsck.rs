@@ -7,7 +7,7 @@ use super::fault::{Fault, FaultKind, Faults};
 use super::look::{BucketLook, Look, MarkerLook, Standing, Unreadable};
 use super::verify::{Trouble, Verifier};
 use crate::format::high_water::HighWater;
-use crate::format::names::{GC_INTENT, ID_HIGH_WATER, LOST_AND_FOUND, MARKER};
+use crate::format::names::{GC_INTENT, GRAVES, ID_HIGH_WATER, LOST_AND_FOUND, MARKER};
 use crate::format::table::{self, RecordLayout};
 use crate::recovery::decide;
 use crate::vfs::{EntryKind, Vfs};
@@ -99,6 +99,7 @@ impl<'a> Check<'a> {
         check.marker(options);
         check.high_water();
         check.intents();
+        check.graves();
         for bucket in &contents.buckets {
             check.files(bucket);
         }
@@ -134,11 +135,14 @@ impl<'a> Check<'a> {
     fn marker(&mut self, options: &FsckOptions) {
         let ours = |bucket: &BucketLook| match &bucket.table {
             Some(Ok(table)) => table.layout == RecordLayout::Checksummed,
+            Some(Err(_)) if bucket.short.is_some() => bucket.short == Some(RecordLayout::Checksummed),
             Some(Err(Unreadable::Bytes(error))) => error.what() == table::WHAT,
             _ => false,
         };
-        let has_ours =
-            self.look.high_water.is_some() || self.look.intents.is_some() || self.look.buckets.values().any(ours);
+        let has_ours = self.look.high_water.is_some()
+            || self.look.intents.is_some()
+            || self.look.graves.is_some()
+            || self.look.buckets.values().any(ours);
         match &self.look.marker {
             MarkerLook::Absent if self.look.is_unused() => {
                 self.note("the directory is empty: nothing was ever stored".into())
@@ -156,7 +160,7 @@ impl<'a> Check<'a> {
             }
             MarkerLook::Ours(marker) => self.whose(options, &marker.segment, Some(&marker.cluster)),
             MarkerLook::Unreadable(error) => {
-                self.fault(Fault::of_unreadable(FaultKind::MarkerDamaged, MARKER, error));
+                self.fault(Fault::of_needed(FaultKind::MarkerDamaged, MARKER, error));
             }
         }
     }
@@ -179,7 +183,7 @@ impl<'a> Check<'a> {
         let high_water = match &self.look.high_water {
             Some(Ok(high_water)) => *high_water,
             Some(Err(error)) => {
-                return self.fault(Fault::of_unreadable(FaultKind::HighWaterDamaged, ID_HIGH_WATER, error));
+                return self.fault(Fault::of_needed(FaultKind::HighWaterDamaged, ID_HIGH_WATER, error));
             }
             None => {
                 let given_out = |bucket: &BucketLook| matches!(&bucket.table, Some(Ok(table)) if table.layout == RecordLayout::Checksummed);
@@ -212,7 +216,7 @@ impl<'a> Check<'a> {
     fn intents(&mut self) {
         match &self.look.intents {
             None => {}
-            Some(Err(error)) => self.fault(Fault::of_unreadable(FaultKind::IntentDamaged, GC_INTENT, error)),
+            Some(Err(error)) => self.fault(Fault::of_needed(FaultKind::IntentDamaged, GC_INTENT, error)),
             Some(Ok(intents)) => {
                 let refused = self.look.survey().and_then(|survey| decide(&survey).err());
                 match refused {
@@ -229,33 +233,48 @@ impl<'a> Check<'a> {
         }
     }
 
+    fn graves(&mut self) {
+        match &self.look.graves {
+            None => {}
+            Some(Err(error)) => self.fault(Fault::of_needed(FaultKind::GravesDamaged, GRAVES, error)),
+            Some(Ok(graves)) => {
+                let (keys, away) = (graves.keys.len(), graves.away.len());
+                self.note(format!(
+                    "{away} buckets could not be read, and {keys} keys are kept in mind that must not come back with them; \
+                     GC ends that when all can be read"
+                ));
+            }
+        }
+    }
+
     fn files(&mut self, bucket: &BucketContents) {
         self.report.records += bucket.records.len() as u64;
         let (id, look) = (bucket.id, &self.look.buckets[&bucket.id]);
-        if let Some(Err(Unreadable::Disk(error))) = &look.data {
-            self.fault(Fault::of_disk(&id.data_name(), &error.to_string()));
-        }
+        let data = look.data.as_ref().and_then(|data| data.as_ref().err());
+        let data = data.map(|error| Fault::of_data(&id.data_name(), error));
         if matches!(bucket.standing, Standing::Retired | Standing::Uncommitted) {
-            // It goes, so damage is no matter; what an open cannot read or does not know is one.
-            match &look.table {
-                Some(Err(Unreadable::Bytes(error))) if !error.is_unknown_version() => {}
-                Some(Err(error)) => self.fault(Fault::of_unreadable(FaultKind::TableDamaged, &id.table_name(), error)),
-                _ => {}
-            }
+            // It goes, so damage is no matter; what keeps an open from even looking at it is one.
+            let table = look.table.as_ref().and_then(|table| table.as_ref().err());
+            let table = table.map(|error| Fault::of_table(&id.table_name(), error));
+            data.into_iter().chain(table).filter(Fault::refuses).for_each(|fault| self.fault(fault));
             return;
         }
+        data.into_iter().for_each(|fault| self.fault(fault));
         match (&look.data, &look.table) {
-            (Some(Ok(data)), Some(Err(Unreadable::Bytes(error)))) if look.is_short => {
+            (Some(Ok(data)), Some(Err(Unreadable::Bytes(error)))) if look.short.is_some() => {
                 let fault = Fault::of_bytes(FaultKind::DataShort, id.table_name(), 0, error);
                 self.fault(Fault {
                     expected: format!("at most the {} bytes of {}", data.len, id.data_name()),
                     ..fault
                 });
             }
-            (_, Some(Err(error))) => self.fault(Fault::of_unreadable(FaultKind::TableDamaged, &id.table_name(), error)),
+            (_, Some(Err(error))) => self.fault(Fault::of_table(&id.table_name(), error)),
             (Some(_), None) => {
                 let expected = format!("to be there beside {}", id.data_name());
-                self.fault(Fault::new(FaultKind::OrphanData, id.table_name(), "the file", expected, "no such file"));
+                // Only what is ours may be removed because a crash is known to leave it.
+                let ours = matches!(self.look.marker, MarkerLook::Ours(_));
+                let kind = if ours { FaultKind::OrphanData } else { FaultKind::UnknownData };
+                self.fault(Fault::new(kind, id.table_name(), "the file", expected, "no such file"));
             }
             (None, Some(Ok(_))) => {
                 let expected = format!("to be there beside {}", id.table_name());
@@ -321,9 +340,14 @@ impl<'a> Check<'a> {
 pub(super) fn needed_high_water(look: &Look) -> HighWater {
     let rounds = look.intents.iter().flatten().flat_map(|intents| &intents.rounds);
     let named = rounds.flat_map(|round| round.sources().iter().copied().chain(round.target()));
+    let graves = || look.graves.iter().flatten();
+    let buried = graves().flat_map(|graves| graves.keys.values()).map(|grave| grave.replaced);
+    let named =
+        named.chain(graves().flat_map(|graves| &graves.away).copied()).chain(buried.clone().map(|it| it.bucket));
     let last_bucket = named.chain(look.buckets.keys().copied()).max().map_or(0, |id| id.0);
     let tables = look.buckets.values().filter_map(|bucket| bucket.table.as_ref()?.as_ref().ok());
-    let last_write = tables.flat_map(|table| &table.slots).map(|slot| slot.write_number).max().filter(|last| *last > 0);
+    let numbers = tables.flat_map(|table| &table.slots).map(|slot| slot.write_number);
+    let last_write = numbers.chain(buried.map(|it| it.write_number)).max().filter(|last| *last > 0);
     let next_write_number = last_write.map_or(0, |last| last.saturating_add(1));
     HighWater { next_bucket: last_bucket + 1, next_write_number }
 }

@@ -7,12 +7,14 @@ use ha_types::SegmentId;
 use super::contents::{Contents, contents};
 use crate::error::{DiskOp, StoreError};
 use crate::format::FormatError;
+use crate::format::graves::Graves;
 use crate::format::high_water::HighWater;
 use crate::format::intent::{Intents, Round};
 use crate::format::marker::Marker;
-use crate::format::names::{BucketId, GC_INTENT, ID_HIGH_WATER, MARKER, NameKind, RESERVE};
-use crate::format::table::Table;
-use crate::recovery::{DataFile, Survey, measure, read_small};
+use crate::format::names::{BucketId, GC_INTENT, GRAVES, ID_HIGH_WATER, MARKER, NameKind, RESERVE};
+use crate::format::table::{RecordLayout, Table};
+use crate::recovery::{DataFile, Survey, Unmeasured, assumed_bytes, measure, read_small, unreadable};
+use crate::store::{STILL_AWAY, still_away};
 use crate::vfs::{DirEntry, EntryKind, Space, Vfs};
 
 /// What is in a directory.
@@ -24,6 +26,8 @@ pub struct Look {
     pub high_water: Content<HighWater>,
     /// The rounds that were under way.
     pub intents: Content<Intents>,
+    /// What must not come back with a bucket that could not be read.
+    pub graves: Content<Graves>,
     /// Bytes of the blocks set aside for deletes on a full disk.
     pub reserve_bytes: Option<u64>,
     /// Every bucket that has a file of the two.
@@ -69,8 +73,10 @@ pub struct BucketLook {
     pub data: Content<DataFile>,
     /// `<id>.meta`.
     pub table: Content<Table>,
-    /// The table is whole, and only the data file too short for it.
-    pub(super) is_short: bool,
+    /// The layout of a table that is whole, and only the data file too short for it.
+    pub(super) short: Option<RecordLayout>,
+    /// Bytes that a data file counts with which the disk does not let anybody measure.
+    assumed_bytes: u64,
     role: Role,
 }
 
@@ -81,6 +87,8 @@ enum Role {
     Plain,
     Uncommitted,
     Retired,
+    /// It was away when others changed, and some cannot be read.
+    StillAway,
 }
 
 /// What a store that opens the directory makes of a bucket.
@@ -122,14 +130,20 @@ pub fn look(vfs: &dyn Vfs) -> Result<Look, StoreError> {
             NameKind::Marker => seen.marker = read_marker(vfs),
             NameKind::GcIntent => seen.intents = Some(read(vfs, GC_INTENT, Intents::decode)),
             NameKind::IdHighWater => seen.high_water = Some(read(vfs, ID_HIGH_WATER, HighWater::decode)),
+            NameKind::Graves => seen.graves = Some(read(vfs, GRAVES, Graves::decode)),
             NameKind::Reserve => seen.reserve_bytes = measure(vfs, RESERVE).ok().map(|file| file.allocated_bytes),
         }
     }
     for bucket in seen.buckets.values_mut() {
-        let (Some(Ok(data)), Some(Ok(table))) = (&bucket.data, &bucket.table) else { continue };
-        if let Err(short) = table.fits(data.len) {
-            bucket.table = Some(Err(Unreadable::Bytes(short)));
-            bucket.is_short = true;
+        let (Some(data), Some(Ok(table))) = (&bucket.data, &bucket.table) else { continue };
+        match data {
+            Ok(data) => {
+                if let Err(short) = table.fits(data.len) {
+                    bucket.short = Some(table.layout);
+                    bucket.table = Some(Err(Unreadable::Bytes(short)));
+                }
+            }
+            Err(_) => bucket.assumed_bytes = assumed_bytes(table, seen.space),
         }
     }
     if let Some(Ok(intents)) = &seen.intents {
@@ -145,6 +159,7 @@ pub fn look(vfs: &dyn Vfs) -> Result<Look, StoreError> {
             }
         }
     }
+    seen.keep_away();
     Ok(seen)
 }
 
@@ -174,21 +189,26 @@ impl BucketLook {
         match self.role {
             Role::Retired => return Standing::Retired,
             Role::Uncommitted => return Standing::Uncommitted,
+            Role::StillAway => return Standing::Quarantined(STILL_AWAY.into()),
             Role::Plain => {}
         }
         match (&self.data, &self.table) {
             (Some(Ok(_)), Some(Ok(_))) => Standing::Served,
             (_, None) => Standing::Orphan,
-            (_, Some(Err(error))) => Standing::Quarantined(format!("{}: {error}", id.table_name())),
+            (_, Some(Err(error))) => Standing::Quarantined(format!("{}: {}", id.table_name(), error.of_table())),
             (None, Some(Ok(_))) => Standing::Quarantined(format!("there is no {}", id.data_name())),
-            (Some(Err(error)), Some(Ok(_))) => Standing::Quarantined(format!("{}: {error}", id.data_name())),
+            (Some(Err(error)), Some(Ok(_))) => Standing::Quarantined(error.to_string()),
         }
     }
 
-    /// Bytes of the blocks of the data file.
+    /// Bytes of the blocks of the data file; of one that cannot be measured, what a store takes it for.
     #[must_use]
     pub fn allocated_bytes(&self) -> u64 {
-        self.data.as_ref().and_then(|data| data.as_ref().ok()).map_or(0, |data| data.allocated_bytes)
+        match &self.data {
+            None => 0,
+            Some(Ok(data)) => data.allocated_bytes,
+            Some(Err(_)) => self.assumed_bytes,
+        }
     }
 }
 
@@ -199,7 +219,20 @@ impl Look {
         self.buckets.is_empty()
             && self.intents.is_none()
             && self.high_water.is_none()
+            && self.graves.is_none()
             && matches!(self.marker, MarkerLook::Absent)
+    }
+
+    /// Marks buckets that can be read and would not be served, because others cannot.
+    fn keep_away(&mut self) {
+        let Some(Ok(graves)) = &self.graves else { return };
+        let standings = self.buckets.iter().map(|(id, bucket)| (*id, bucket.standing(*id)));
+        let unreadable = standings.filter(|(_, standing)| matches!(standing, Standing::Quarantined(_)));
+        for id in still_away(graves, &unreadable.map(|(id, _)| id).collect()) {
+            if let Some(bucket) = self.buckets.get_mut(&id).filter(|bucket| bucket.standing(id) == Standing::Served) {
+                bucket.role = Role::StillAway;
+            }
+        }
     }
 
     /// Its records, and what each of them is.
@@ -208,12 +241,16 @@ impl Look {
         contents(self)
     }
 
-    /// What recovery is told; `None` if it would not even begin, because one of the files that it rests on cannot be read.
+    /// What recovery is told; `None` if it would not even begin, because one of the files that it rests on cannot be read. What a broken disk
+    /// does not give of a bucket is told as damage.
     pub(super) fn survey(&self) -> Option<Survey> {
         let mut survey = Survey { has_intents: self.intents.is_some(), ..Survey::default() };
         survey.intents = self.intents.as_ref().map_or(Some(Intents::default()), |read| read.as_ref().ok().cloned())?;
         if let Some(high_water) = &self.high_water {
             survey.high_water = Some(*high_water.as_ref().ok()?);
+        }
+        if let Some(graves) = &self.graves {
+            survey.graves = Some(graves.as_ref().ok()?.clone());
         }
         for (id, bucket) in &self.buckets {
             match &bucket.table {
@@ -221,15 +258,34 @@ impl Look {
                 Some(Ok(table)) => drop(survey.tables.insert(*id, Ok(table.clone()))),
                 Some(Err(Unreadable::Bytes(error))) if error.is_unknown_version() => return None,
                 Some(Err(Unreadable::Bytes(error))) => drop(survey.tables.insert(*id, Err(error.clone()))),
+                Some(Err(Unreadable::Disk(error))) if error.is_broken_disk() => {
+                    survey.tables.insert(*id, Err(unreadable(error)));
+                }
                 Some(Err(Unreadable::Disk(_))) => return None,
             }
             match &bucket.data {
                 None => {}
-                Some(Ok(data)) => drop(survey.data.insert(*id, *data)),
+                Some(Ok(data)) => {
+                    survey.data.insert(*id, Ok(*data));
+                }
+                Some(Err(Unreadable::Disk(error))) if error.is_broken_disk() => {
+                    let (reason, counted_bytes) = (error.to_string(), bucket.assumed_bytes);
+                    survey.data.insert(*id, Err(Unmeasured { reason, counted_bytes }));
+                }
                 Some(Err(_)) => return None,
             }
         }
         Some(survey)
+    }
+}
+
+impl Unreadable {
+    /// Why a table says nothing, in the words of the store's own look at it.
+    fn of_table(&self) -> FormatError {
+        match self {
+            Self::Bytes(error) => error.clone(),
+            Self::Disk(error) => unreadable(error),
+        }
     }
 }
 

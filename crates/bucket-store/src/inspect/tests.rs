@@ -16,6 +16,7 @@ use crate::vfs::Vfs;
 use crate::vfs::sim::{EIO, Fault as SimFault, Image, OpKind, SimDir, SimDisk, on};
 
 mod agrees;
+mod every_fault;
 mod faults;
 mod forecast;
 mod hostile;

@@ -7,7 +7,7 @@ use crate::format::names::{BucketId, GC_INTENT, RESERVE};
 use crate::vfs::Vfs;
 
 use super::decide::{Action, Decision, decide};
-use super::survey::Survey;
+use super::survey::{Survey, counted_bytes};
 
 /// What recovery did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,8 +27,7 @@ impl RecoveryReport {
             Action::RollBack => self.rolled_back.extend(gone),
             Action::Finish | Action::Remove => self.retired.extend(gone),
         }
-        self.freed_bytes +=
-            gone.iter().filter_map(|id| survey.data.get(id)).map(|file| file.allocated_bytes).sum::<u64>();
+        self.freed_bytes += gone.iter().filter_map(|id| survey.data.get(id)).map(counted_bytes).sum::<u64>();
     }
 }
 

@@ -84,7 +84,7 @@ fn was_given_out(id: BucketId, survey: &Survey) -> Result<(), StoreError> {
     }
 }
 
-/// Both names are there. What is in them does not matter: a source that cannot be read is kept, and kept from being served, by the open.
+/// Both names are there. What is in them does not matter, nor whether it can be read: a source is kept, and kept from being served, by the open.
 fn is_whole(source: BucketId, survey: &Survey) -> Result<(), StoreError> {
     let missing = match (survey.data.contains_key(&source), survey.tables.contains_key(&source)) {
         (true, true) => return Ok(()),
@@ -104,12 +104,15 @@ fn is_whole(source: BucketId, survey: &Survey) -> Result<(), StoreError> {
 
 fn is_authoritative(target: BucketId, survey: &Survey) -> Result<(), String> {
     let (table_name, data_name) = (target.table_name(), target.data_name());
-    if !survey.data.contains_key(&target) {
-        return Err(format!("there is no {data_name}"));
+    match survey.data.get(&target) {
+        None => return Err(format!("there is no {data_name}")),
+        // It may be whole, and nobody can tell: its sources are not given up for that.
+        Some(Err(unmeasured)) => return Err(unmeasured.reason.clone()),
+        Some(Ok(_)) => {}
     }
     match survey.tables.get(&target) {
         None => Err(format!("there is no {table_name}")),
-        Some(Err(error)) => Err(format!("{table_name}: {error}")),
+        Some(Err(error)) => Err(format!("{table_name}: {}", error.without_remedy())),
         Some(Ok(table)) if table.layout != RecordLayout::Checksummed => {
             Err(format!("{table_name} was not written by GC"))
         }

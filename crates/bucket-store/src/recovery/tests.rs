@@ -30,6 +30,10 @@ fn damage() -> FormatError {
     FormatError::Checksum { what: "bucket table", field: "of the file", offset: 9, expected: 1, found: 2 }
 }
 
+fn unmeasured() -> Unmeasured {
+    Unmeasured { reason: "open of it failed: EIO".into(), counted_bytes: 0 }
+}
+
 /// Buckets 1 to 9 are there, and the rounds are in the intent file.
 fn survey_of(rounds: &[Round]) -> Survey {
     let buckets = || (1..=9).map(BucketId);
@@ -38,7 +42,7 @@ fn survey_of(rounds: &[Round]) -> Survey {
         has_intents: true,
         high_water: Some(HighWater { next_bucket: 65, next_write_number: 1 }),
         tables: buckets().map(|id| (id, Ok(table(id.0)))).collect(),
-        data: buckets().map(|id| (id, DataFile { len: 100, allocated_bytes: 4096 })).collect(),
+        data: buckets().map(|id| (id, Ok(DataFile { len: 100, allocated_bytes: 4096 }))).collect(),
         ..Survey::default()
     }
 }
@@ -67,8 +71,11 @@ fn prepared_keeps_the_sources_whatever_there_is_of_the_target() {
     let mut survey = survey_of(&[prepared(&[1, 2], 9)]);
     survey.tables.insert(BucketId(9), Err(damage()));
     assert_eq!(decided(&survey), Ok(vec![(Action::RollBack, vec![9])]));
+    survey.data.insert(BucketId(9), Err(unmeasured()));
+    assert_eq!(decided(&survey), Ok(vec![(Action::RollBack, vec![9])]));
     // A source that cannot be read is a matter of the open, which does not serve it and deletes nothing of it.
     survey.tables.insert(BucketId(1), Err(damage()));
+    survey.data.insert(BucketId(2), Err(unmeasured()));
     assert_eq!(decided(&survey), Ok(vec![(Action::RollBack, vec![9])]));
 }
 
@@ -101,6 +108,7 @@ fn committed_removes_what_is_left_of_the_sources() {
     }
     let mut survey = survey_of(&[committed(&[1, 2], Some(9))]);
     survey.tables.insert(BucketId(1), Err(damage()));
+    survey.data.insert(BucketId(2), Err(unmeasured()));
     assert_eq!(decided(&survey), Ok(vec![(Action::Finish, vec![1, 2])]));
 }
 
@@ -108,11 +116,12 @@ fn committed_removes_what_is_left_of_the_sources() {
 fn b3_a_missing_or_damaged_committed_target_is_refused() {
     let target = BucketId(9);
     type Spoil<'a> = &'a dyn Fn(&mut Survey);
-    let spoilt: [(&str, Spoil<'_>); 5] = [
+    let spoilt: [(&str, Spoil<'_>); 6] = [
         ("there is no 9.meta", &|s| drop(s.tables.remove(&target))),
         ("there is no 9.bucket", &|s| {
             s.data.remove(&target);
         }),
+        ("open of it failed: EIO", &|s| drop(s.data.insert(target, Err(unmeasured())))),
         ("9.meta: bucket table: the checksum", &|s| drop(s.tables.insert(target, Err(damage())))),
         ("9.meta was not written by GC", &|s| {
             s.tables.insert(target, Ok(Table { layout: RecordLayout::MooncakeRaw, ..table(9) }));

@@ -31,7 +31,7 @@ fn disk(capacity: u64) -> (SimDisk, SimDir, Heard) {
 #[test]
 fn it_is_twice_table_and_intent_in_whole_steps_and_only_grows() {
     let (disk, dir, heard) = disk(1 << 30);
-    let reserve = Reserve::open(&dir).unwrap();
+    let reserve = Reserve::open(&dir, &heard);
     assert!(!reserve.is_missing(), "nothing is needed yet");
     reserve.cover(&dir, 30_000, 3_000, &heard).unwrap();
     assert_eq!(reserve.held_and_needed(), (2 * STEP_BYTES, 2 * STEP_BYTES));
@@ -49,7 +49,7 @@ fn it_is_twice_table_and_intent_in_whole_steps_and_only_grows() {
 #[test]
 fn b7_what_is_spent_is_free_for_others_and_comes_back_when_there_is_room() {
     let (disk, dir, heard) = disk(2 * STEP_BYTES);
-    let reserve = Reserve::open(&dir).unwrap();
+    let reserve = Reserve::open(&dir, &heard);
     reserve.cover(&dir, 10, 10, &heard).unwrap();
     dir.create("data").unwrap().write_all_at(&vec![1; STEP_BYTES as usize], 0).unwrap();
     assert!(dir.create("more").unwrap().write_all_at(b"x", 0).is_err(), "the disk is full");
@@ -75,7 +75,7 @@ fn b7_what_is_spent_is_free_for_others_and_comes_back_when_there_is_room() {
 #[test]
 fn b7_growing_on_a_full_disk_keeps_what_is_held() {
     let (_disk, dir, heard) = disk(2 * STEP_BYTES);
-    let reserve = Reserve::open(&dir).unwrap();
+    let reserve = Reserve::open(&dir, &heard);
     reserve.cover(&dir, 10, 10, &heard).unwrap();
     assert_eq!(reserve.cover(&dir, 100_000, 10, &heard).unwrap_err().code(), "RESERVE_MISSING");
     assert_eq!(reserve.held_and_needed(), (STEP_BYTES, STEP_BYTES));
@@ -85,24 +85,38 @@ fn b7_growing_on_a_full_disk_keeps_what_is_held() {
 #[test]
 fn a_reopened_store_finds_it_and_counts_blocks_not_length() {
     let (disk, dir, heard) = disk(1 << 30);
-    Reserve::open(&dir).unwrap().cover(&dir, 10, 10, &heard).unwrap();
+    Reserve::open(&dir, &heard).cover(&dir, 10, 10, &heard).unwrap();
     drop(dir);
     let dir = disk.mount().unwrap();
-    let reserve = Reserve::open(&dir).unwrap();
+    let reserve = Reserve::open(&dir, &heard);
     assert_eq!(reserve.held_and_needed(), (STEP_BYTES, 0));
     disk.record();
     reserve.cover(&dir, 10, 10, &heard).unwrap();
     assert!(disk.log().is_empty(), "it is still there");
     dir.unlink(RESERVE).unwrap();
     drop(dir.create(RESERVE).unwrap());
-    assert_eq!(Reserve::open(&dir).unwrap().held_and_needed(), (0, 0), "a file without blocks holds nothing");
+    assert_eq!(Reserve::open(&dir, &heard).held_and_needed(), (0, 0), "a file without blocks holds nothing");
+}
+
+#[test]
+fn one_that_cannot_be_opened_or_measured_is_told_and_taken_anew_in_its_place() {
+    for kind in [OpKind::Open, OpKind::Len, OpKind::AllocatedBytes] {
+        let (disk, dir, heard) = disk(1 << 30);
+        Reserve::open(&dir, &heard).cover(&dir, 10, 10, &heard).unwrap();
+        disk.inject(1, Fault::Errno(EIO), on(kind, RESERVE));
+        let reserve = Reserve::open(&dir, &heard);
+        assert_eq!(reserve.held_and_needed(), (0, 0), "who knows what is there");
+        assert_eq!(*heard.0.lock(), ["DiskFailed"]);
+        reserve.cover(&dir, 10, 10, &heard).unwrap();
+        assert_eq!((disk.used_bytes(), dir.list().unwrap().len()), (STEP_BYTES, 1));
+    }
 }
 
 #[test]
 fn any_failure_while_it_is_taken_names_the_step_and_leaves_nothing_behind() {
     for (kind, step) in [(OpKind::Create, "create"), (OpKind::Allocate, "allocate"), (OpKind::Rename, "rename")] {
         let (disk, dir, heard) = disk(1 << 30);
-        let reserve = Reserve::open(&dir).unwrap();
+        let reserve = Reserve::open(&dir, &heard);
         disk.inject(1, Fault::Errno(EIO), on(kind, ".tmp"));
         let error = reserve.cover(&dir, 10, 10, &heard).unwrap_err();
         assert_eq!(error.kind(), StoreErrorKind::Disk);
@@ -116,7 +130,7 @@ fn any_failure_while_it_is_taken_names_the_step_and_leaves_nothing_behind() {
 #[test]
 fn giving_it_up_that_fails_says_so_and_keeps_it() {
     let (disk, dir, heard) = disk(1 << 30);
-    let reserve = Reserve::open(&dir).unwrap();
+    let reserve = Reserve::open(&dir, &heard);
     reserve.cover(&dir, 10, 10, &heard).unwrap();
     disk.inject(1, Fault::Errno(EIO), on(OpKind::Unlink, RESERVE));
     assert!(!reserve.spend(&dir, &heard));
@@ -130,7 +144,7 @@ fn b7_whatever_a_power_loss_leaves_the_next_open_has_a_whole_reserve_or_knows_th
     let points = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&points);
     disk.watch(move |_, point| seen.lock().push(point));
-    let reserve = Reserve::open(&dir).unwrap();
+    let reserve = Reserve::open(&dir, &heard);
     reserve.cover(&dir, 10, 10, &heard).unwrap();
     reserve.cover(&dir, 100_000, 10, &heard).unwrap();
     reserve.spend(&dir, &heard);
@@ -138,7 +152,7 @@ fn b7_whatever_a_power_loss_leaves_the_next_open_has_a_whole_reserve_or_knows_th
     let (mut named, mut none) = (0, 0);
     for image in points.lock().iter().flat_map(|point| point.images(CrashStates::default()).collect::<Vec<_>>()) {
         let dir = SimDisk::of(&image).mount().unwrap();
-        let reserve = Reserve::open(&dir).unwrap();
+        let reserve = Reserve::open(&dir, &heard);
         *if image.bytes(RESERVE).is_some() { &mut named } else { &mut none } += 1;
         reserve.cover(&dir, 100_000, 10, &heard).unwrap();
         let blocks = dir.open(RESERVE).unwrap().allocated_bytes().unwrap();

@@ -19,7 +19,8 @@ pub enum Adoption {
     #[default]
     Refuse,
     /// It is taken over for good: marked, its Mooncake tables read, and rewritten in this program's format as deletes and GC touch them.
-    /// Mooncake cannot read it any more after that.
+    /// Mooncake cannot read it any more after that. Of a key that is in several buckets the record in the highest one counts, and the
+    /// others are tombstoned before the directory is marked. Nothing is removed, and a bucket that cannot be read refuses it.
     OneWay,
 }
 
@@ -75,8 +76,10 @@ impl StoreBuilder {
     /// * `MARKER_MISSING`, `MARKER_DAMAGED`, `OTHER_SEGMENT`, `OTHER_CLUSTER`: it is not this storage's directory.
     /// * `STRANGE_FILE`: it holds a name that neither this program nor Mooncake writes.
     /// * `UNKNOWN_VERSION`: a newer program has written to it.
+    /// * `ADOPTS_ORPHAN`, `ADOPTS_UNREADABLE`, `ADOPTS_TOO_LARGE`: it is to be adopted, and a person must decide about a bucket before.
     /// * `INTENT_DAMAGED`, `INTENT_BUCKET_UNKNOWN`, `COMMITTED_TARGET_DAMAGED`, `PREPARED_SOURCE_MISSING`, `HIGH_WATER_DAMAGED`: a person
     ///   must decide.
+    /// * `TOO_MANY_FILES`: this process may not have as many files open as there are buckets, and some more.
     /// * as the disk says.
     ///
     /// With all but the last, nothing in the directory was changed.

@@ -52,8 +52,8 @@ impl Store {
             for request in requests {
                 // Steps 1 and 2: the storage key, the object, its incarnation.
                 outcomes.push(match resolve::resolve(&state, request) {
-                    Resolution::Known(DeleteOutcome::StaleVersion) => Some(self.stale_version(request)),
                     Resolution::Known(outcome) => Some(outcome),
+                    Resolution::Absent(outcome) => Some(self.unless_in_quarantine(request, outcome)),
                     Resolution::Delete(_) if read_only.is_some() => {
                         read_only.clone().map(|reason| DeleteOutcome::Retryable(Problem::ReadOnly(reason).into()))
                     }
@@ -73,12 +73,16 @@ impl Store {
     }
 
     /// Not in the index is absent for certain only if every bucket is in the index.
-    fn stale_version(&self, DeleteRequest { key, incarnation }: &DeleteRequest<'_>) -> DeleteOutcome {
+    fn unless_in_quarantine(
+        &self,
+        DeleteRequest { key, incarnation }: &DeleteRequest<'_>,
+        outcome: DeleteOutcome,
+    ) -> DeleteOutcome {
         match self.quarantined.iter().find(|(_, bucket)| bucket.may_hold(key, *incarnation)) {
             Some((bucket, _)) => {
                 DeleteOutcome::Retryable(Problem::InQuarantine { bucket: *bucket, key: (*key).into() }.into())
             }
-            None => DeleteOutcome::StaleVersion,
+            None => outcome,
         }
     }
 

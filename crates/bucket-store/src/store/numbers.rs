@@ -2,15 +2,19 @@
 
 use super::Store;
 use crate::crashsafe;
-use crate::error::StoreError;
+use crate::error::{Problem, StoreError};
 use crate::format::high_water::HighWater;
 use crate::format::names::{BucketId, ID_HIGH_WATER};
+use crate::format::record::MAX_WRITE_NUMBER;
 use crate::sync::Mutex;
 
 /// Bucket ids that are set aside at a time.
 const BUCKET_BLOCK: u64 = 64;
 /// Write numbers that are set aside at a time.
 const WRITE_BLOCK: u64 = 1 << 16;
+
+/// Before the first number.
+pub(super) const NEVER_USED: HighWater = HighWater { next_bucket: 1, next_write_number: 1 };
 
 /// The next numbers, and how far they may be used. Its lock is held over the publish that raises that, and nothing else is taken
 /// inside of it.
@@ -32,6 +36,13 @@ impl Numbers {
     }
 }
 
+impl Numbers {
+    /// Whether the file that says which numbers may have been used is still to come.
+    pub(super) fn are_unwritten(&self) -> bool {
+        self.0.lock().durable == NEVER_USED
+    }
+}
+
 impl Store {
     /// A bucket id that was never used.
     pub(crate) fn next_bucket_id(&self) -> Result<BucketId, StoreError> {
@@ -41,19 +52,26 @@ impl Store {
     /// The first of that many bucket ids and of that many write numbers, for the caller alone. Those that are not used are lost.
     ///
     /// # Errors
-    /// As the disk says; then none was given out.
+    /// `NUMBERS_EXHAUSTED` if there are not as many left, in this life or any other; as the disk says. None was given out.
     pub(super) fn take_numbers(&self, buckets: u64, writes: u64) -> Result<(BucketId, u64), StoreError> {
         let mut given = self.numbers.0.lock();
         let first = given.next;
         let after = HighWater {
-            next_bucket: first.next_bucket.saturating_add(buckets),
-            next_write_number: first.next_write_number.saturating_add(writes),
+            next_bucket: behind("bucket ids", first.next_bucket, buckets, BucketId::MAX.0)?,
+            next_write_number: behind("write numbers", first.next_write_number, writes, MAX_WRITE_NUMBER)?,
         };
-        let raise =
-            |after: u64, durable: u64, block| if after > durable { after.saturating_add(block) } else { durable };
+        // What is left near the end is less than a block.
+        let raise = |after: u64, durable: u64, block: u64, highest: u64| {
+            if after > durable { (after + block).min(highest + 1) } else { durable }
+        };
         let durable = HighWater {
-            next_bucket: raise(after.next_bucket, given.durable.next_bucket, BUCKET_BLOCK),
-            next_write_number: raise(after.next_write_number, given.durable.next_write_number, WRITE_BLOCK),
+            next_bucket: raise(after.next_bucket, given.durable.next_bucket, BUCKET_BLOCK, BucketId::MAX.0),
+            next_write_number: raise(
+                after.next_write_number,
+                given.durable.next_write_number,
+                WRITE_BLOCK,
+                MAX_WRITE_NUMBER,
+            ),
         };
         if durable != given.durable {
             // When it fails it may be in place all the same: higher than what is used, as it must be.
@@ -77,4 +95,13 @@ impl Store {
             }
         }
     }
+}
+
+/// The number behind `count` of them from `first` on.
+fn behind(what: &'static str, first: u64, count: u64, highest: u64) -> Result<u64, StoreError> {
+    let left = (highest + 1).saturating_sub(first);
+    if count > left {
+        return Err(Problem::NumbersExhausted { what, needed: count, left }.into());
+    }
+    Ok(first + count)
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::Store;
-use super::publish::DataSync;
+use super::data_sync::DataSync;
 use super::state::{Engagement, SlotState};
 use crate::crashsafe::{self, PublishError, Step};
 use crate::error::{Problem, StoreError};
@@ -17,7 +17,8 @@ impl Store {
     /// gone: then ask the index again.
     ///
     /// # Errors
-    /// `TABLE_BUSY` if it is not known whether GC has replaced the bucket: nothing was touched. Else the disk's: the new table may or
+    /// `TABLE_BUSY` if it is not known whether GC has replaced the bucket, `DATA_BUSY` if its data is being written anew: nothing was
+    /// touched. Else the disk's: the new table may or
     /// may not be in place, hidden records stay hidden, and the bucket is suspect until a publish succeeds.
     pub(crate) fn publish_table(&self, id: BucketId) -> Result<(), StoreError> {
         let Some(bucket) = self.state.read().bucket(id).map(|state| Arc::clone(state.bucket())) else { return Ok(()) };
@@ -32,13 +33,14 @@ impl Store {
             // Steps 3 and 4: a copy of the table, marked. All that are hidden share this one write.
             match state.publication(id) {
                 Some(publication) if !publication.tombstoned.is_empty() || !bucket.is_published() => {
-                    (publication, bucket.suspicion().publish_failed)
+                    (publication, bucket.suspicion().any())
                 }
                 _ => return Ok(()),
             }
         };
-        if self.sync_data_of(&bucket, &mut publishing)? == DataSync::Replaced {
-            return Ok(());
+        if self.sync_data_of(&bucket, &mut publishing)? == DataSync::Lost {
+            drop(publishing);
+            return self.write_anew(&bucket);
         }
         let name = id.table_name();
         let bytes = publication.table.encode().map_err(|error| StoreError::unwritable(&*name, error))?;

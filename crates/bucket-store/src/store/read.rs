@@ -10,7 +10,7 @@ use ha_types::ObjectIncarnation;
 pub(super) use self::piece::{Fault, Piece};
 use super::Store;
 use super::bucket::BucketFile;
-use super::state::Location;
+use super::state::{Location, SlotState};
 use crate::error::{Problem, StoreError};
 use crate::format::names::BucketId;
 use crate::format::table::{RecordLayout, Slot};
@@ -169,14 +169,17 @@ impl Store {
         Ok(Found { at: record.at, file, layout, slot })
     }
 
-    /// Draws the consequences of a read that failed. `None`: the record is not there any more, so it must be looked for again.
+    /// Draws the consequences of a read that failed. `None`: the record is not there or not live any more, so it must be looked for again.
     fn judge(&self, found: &Found, fault: Fault) -> Option<StoreError> {
         let bucket = found.at.bucket;
         let damaged = matches!(fault, Fault::Damaged(_));
+        let is_gone;
         let (newly_damaged, newly_suspect) = {
             let mut state = self.state.write();
             let record = state.record(found.at)?;
             let was_suspect = record.bucket.suspicion().unreadable;
+            // Deleted or replaced since it was looked up: what is wrong with it is not what was asked for.
+            is_gone = !matches!(record.state(), SlotState::Live | SlotState::Damaged);
             let newly_damaged = damaged && state.damage(found.at);
             state.suspect_data(bucket);
             (newly_damaged, !was_suspect)
@@ -189,6 +192,6 @@ impl Store {
         if newly_suspect {
             self.observer.event(&Event::BucketSuspect { bucket, reason: error.to_string() });
         }
-        Some(error)
+        (!is_gone).then_some(error)
     }
 }

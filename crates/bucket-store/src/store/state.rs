@@ -8,7 +8,9 @@
 mod audit;
 mod bucket_state;
 mod burial;
+mod cover;
 mod figures;
+mod graves;
 mod keys;
 mod slots;
 mod swap;
@@ -27,8 +29,9 @@ pub(crate) use self::views::{Record, Standing};
 use ha_types::ObjectIncarnation;
 
 use super::bucket::Bucket;
+use crate::format::graves::Graves;
 use crate::format::names::BucketId;
-use crate::format::table::Slot;
+use crate::format::table::{Slot, Tombstone};
 
 /// The index of one store.
 #[derive(Debug, Default)]
@@ -43,6 +46,10 @@ pub(crate) struct State {
     with_superseded: BTreeSet<BucketId>,
     unpublished: BTreeSet<BucketId>,
     unpublished_bytes: u64,
+    /// Hidden because something covers them, and not tombstoned yet. Nobody asked for that, so GC does it.
+    covered: BTreeSet<Location>,
+    /// Of records that left while a bucket could not be read.
+    graves: Graves,
 }
 
 impl State {
@@ -60,46 +67,23 @@ impl State {
     ) -> Vec<(Location, Location)> {
         let id = bucket.id;
         assert!(!self.buckets.contains_key(&id) && !self.retired.contains_key(&id), "bucket {id} is known already");
-        let first = |slot: &Slot| if slot.tombstoned { SlotState::Tombstoned } else { SlotState::Superseded };
-        let slots: Vec<_> = slots.into_iter().map(|slot| (first(&slot), slot)).collect();
+        let first = |slot: &Slot| if slot.tombstone.is_some() { SlotState::Tombstoned } else { SlotState::Superseded };
+        let slots: Vec<_> =
+            slots.into_iter().map(|slot| (first(&slot), slot.tombstone.unwrap_or(Tombstone::Replaced), slot)).collect();
         self.add_bucket(bucket, slots, published);
         let mut twice = Vec::new();
         for slot in 0..self.buckets[&id].slots.len() {
             let at = Location { bucket: id, slot: slot as u32 };
             if self.state_of(at) == Some(SlotState::Tombstoned) {
-                self.cover_older(at);
-            } else if self.is_covered(at) {
-                self.cover(at);
+                self.cover_others(at);
+            } else if let Some(tombstone) = self.cover_of(at) {
+                self.cover(at, tombstone);
+                self.supersede_older(at);
             } else {
                 self.take_its_rank(at, &mut twice);
             }
         }
         twice
-    }
-
-    /// Whether a newer record of its key is tombstoned. *Bury first* keeps that from being so on disk, but for a bucket that could not be
-    /// read while the newer one was deleted: what it holds was replaced before that, and must not come back for it.
-    fn is_covered(&self, at: Location) -> bool {
-        let Some(entry) = self.slot(at) else { return false };
-        let mut newer = self.records(&entry.key).rev().take_while(|record| record.at != at);
-        newer.any(|record| record.state() == SlotState::Tombstoned)
-    }
-
-    /// A tombstone came to be known: older records of its key that came before it are covered.
-    fn cover_older(&mut self, at: Location) {
-        let Some(entry) = self.slot(at) else { return };
-        let older: Vec<_> = self.records(&entry.key).take_while(|record| record.at != at).map(|r| r.at).collect();
-        for older in older {
-            if self.state_of(older) != Some(SlotState::Tombstoned) {
-                self.cover(older);
-            }
-        }
-    }
-
-    /// A record that must not come back is hidden, as by a delete, and its table is one to be published again.
-    fn cover(&mut self, at: Location) {
-        self.set(at, SlotState::Hidden);
-        self.publish_failed(at.bucket);
     }
 
     /// Makes `at` live if it is the newest of its key, and what was live before superseded.
@@ -115,32 +99,41 @@ impl State {
                 twice.push(if Some(rank) < mine { (*other, at) } else { (at, *other) });
             }
         }
-        if undead.last() != Some(&at) {
-            return;
+        if undead.last() == Some(&at) {
+            self.set(at, SlotState::Live);
+            self.supersede_older(at);
         }
-        self.set(at, SlotState::Live);
-        for older in undead.into_iter().filter(|older| *older != at) {
-            if matches!(self.state_of(older), Some(SlotState::Live | SlotState::Damaged)) {
-                self.set(older, SlotState::Superseded);
+    }
+
+    /// What was live before the newest of a key came to be known is superseded by it.
+    fn supersede_older(&mut self, newest: Location) {
+        let Some(entry) = self.slot(newest) else { return };
+        let undead: Vec<_> = self.undead(&entry.key).collect();
+        let Some((last, older)) = undead.split_last() else { return };
+        for older in older.iter().filter(|_| *last == newest) {
+            if matches!(self.state_of(*older), Some(SlotState::Live | SlotState::Damaged)) {
+                self.set(*older, SlotState::Superseded);
             }
         }
     }
 
     /// Adds a bucket whose slots have the states given, and their places among the records of their keys.
-    fn add_bucket(&mut self, bucket: Arc<Bucket>, slots: Vec<(SlotState, Slot)>, published: bool) {
+    fn add_bucket(&mut self, bucket: Arc<Bucket>, slots: Vec<(SlotState, Tombstone, Slot)>, published: bool) {
         let id = bucket.id;
         let mut entries = Vec::with_capacity(slots.len());
         let mut figures = Figures::default();
-        for (at, (state, slot)) in slots.into_iter().enumerate() {
+        for (at, (state, tombstone, slot)) in slots.into_iter().enumerate() {
             let key = self.keys.get_key_value(&slot.key).map_or(slot.key, |(key, _)| Arc::clone(key));
             let (incarnation, write_number) = (slot.incarnation, slot.write_number);
             let (offset, value_len) = (slot.offset, slot.value_len);
-            let entry = SlotEntry { key, incarnation, write_number, offset, value_len, state };
+            let entry = SlotEntry { key, incarnation, write_number, offset, value_len, state, tombstone };
             figures.add(state, entry.record_bytes(bucket.layout));
             let place = (write_number, Location { bucket: id, slot: at as u32 });
-            let buckets = &self.buckets;
-            let number_of =
-                |at: Location| buckets.get(&at.bucket).map_or(write_number, |b| b.slots[at.slot as usize].write_number);
+            let (buckets, before) = (&self.buckets, &entries);
+            let number_of = |at: Location| {
+                let slots = if at.bucket == id { before } else { buckets.get(&at.bucket).map_or(before, |b| &b.slots) };
+                slots.get(at.slot as usize).map_or(write_number, |entry: &SlotEntry| entry.write_number)
+            };
             match self.keys.get_mut(&entry.key) {
                 Some(records) => records.add(place, number_of),
                 None => drop(self.keys.insert(Arc::clone(&entry.key), KeyRecords::One(place.1))),
@@ -156,7 +149,8 @@ impl State {
             self.unpublished_bytes += bucket.data_len;
         }
         let unreadable = figures.of(SlotState::Damaged).records > 0;
-        let (suspicion, engagement) = (Suspicion { unreadable, publish_failed: false }, Engagement::default());
+        let suspicion = Suspicion { unreadable, ..Suspicion::default() };
+        let engagement = Engagement::default();
         self.buckets.insert(id, BucketState { bucket, slots: entries, figures, published, suspicion, engagement });
     }
 
@@ -171,6 +165,7 @@ impl State {
         }
         self.totals -= taken.figures;
         self.with_superseded.remove(&id);
+        self.covered.retain(|at| at.bucket != id);
         if self.unpublished.remove(&id) {
             self.unpublished_bytes -= taken.bucket.data_len;
         }
@@ -185,7 +180,17 @@ impl State {
             Some(SlotState::Hidden) => {}
             Some(SlotState::Tombstoned) | None => return false,
         }
+        self.will_say(at, Tombstone::Deleted);
         true
+    }
+
+    /// What the record's tombstone is to say. That it was deleted says more than that it was replaced, and is never taken back.
+    fn will_say(&mut self, at: Location, tombstone: Tombstone) {
+        let slots = self.buckets.get_mut(&at.bucket).map(|state| &mut state.slots);
+        if let Some(entry) = slots.and_then(|slots| slots.get_mut(at.slot as usize)) {
+            debug_assert!(entry.state == SlotState::Hidden, "{at:?} is not hidden");
+            entry.tombstone = entry.tombstone.max(tombstone);
+        }
     }
 
     /// The record did not verify: it is dropped from what is served, and its bucket is suspect. `false` if it was not live, so that
@@ -206,9 +211,9 @@ impl State {
         }
     }
 
-    /// The bucket's table is durable, with tombstones in these slots. To be called with its `publish` lock held, and with what
-    /// [`State::publication`] gave under that same hold.
-    pub(crate) fn published(&mut self, id: BucketId, tombstoned: &[u32]) {
+    /// The bucket's table is durable, with these tombstones in these slots. To be called with its `publish` lock held, and with what
+    /// [`State::publication`] gave under that same hold. One that was deleted since, and whose tombstone says less, waits for another publish.
+    pub(crate) fn published(&mut self, id: BucketId, tombstoned: &[(u32, Tombstone)]) {
         let Some(state) = self.buckets.get_mut(&id) else { return };
         state.published = true;
         state.suspicion.publish_failed = false;
@@ -216,10 +221,13 @@ impl State {
         if self.unpublished.remove(&id) {
             self.unpublished_bytes -= data_len;
         }
-        for slot in tombstoned {
-            self.set(Location { bucket: id, slot: *slot }, SlotState::Tombstoned);
+        for (slot, says) in tombstoned {
+            let at = Location { bucket: id, slot: *slot };
+            if self.slot(at).is_some_and(|entry| entry.tombstone <= *says) {
+                self.set(at, SlotState::Tombstoned);
+            }
         }
-        for slot in tombstoned {
+        for (slot, _) in tombstoned {
             self.debug_assert_buried(Location { bucket: id, slot: *slot });
         }
     }
@@ -283,6 +291,10 @@ impl State {
         let (from, bytes) = (entry.state, entry.record_bytes(state.bucket.layout));
         debug_assert!(from != SlotState::Tombstoned || to == from, "a durable tombstone is for ever: {at:?}");
         entry.state = to;
+        if to == SlotState::Tombstoned && self.covered.remove(&at) {
+            state.suspicion.covered =
+                self.covered.range(Location { slot: 0, ..at }..).next().is_some_and(|it| it.bucket == at.bucket);
+        }
         for figures in [&mut state.figures, &mut self.totals] {
             figures.remove(from, bytes);
             figures.add(to, bytes);

@@ -17,11 +17,11 @@ use std::sync::Arc;
 use ha_types::ObjectIncarnation;
 
 use self::plan::Planned;
-pub(super) use self::room::Room;
+pub(super) use self::room::{Room, in_blocks};
 use super::Store;
 use super::state::{Engagement, SlotState, Standing, State};
 use crate::config::Durability;
-use crate::error::{Problem, StoreError};
+use crate::error::{Problem, StoreError, StoreErrorKind};
 use crate::format::names::BucketId;
 use crate::format::record::RecordHeader;
 use crate::key::StorageKey;
@@ -60,6 +60,7 @@ impl Store {
     /// * `TOMBSTONED`, `SUPERSEDED`: an object was deleted or replaced already.
     /// * `BUSY`: another call is writing one of the keys, or GC is about to remove what is stored under it.
     /// * `NO_SPACE`, `RESERVE_MISSING`, `DISK_FULL`: there is no room.
+    /// * `NUMBERS_EXHAUSTED`: the directory has no bucket ids or write numbers left.
     /// * `READ_ONLY`.
     /// * as the disk says; then any of the objects may be stored, and durable. Write all of them again: those that are stored
     ///   are not written twice.
@@ -76,7 +77,11 @@ impl Store {
         let durable = if self.config.durability == Durability::Sync {
             unpublished.into_iter().try_for_each(|id| self.publish_table(id))
         } else if self.state.read().unpublished_bytes() > self.config.relaxed_limit_bytes {
-            self.publish_pending().map(|_| ())
+            match self.publish_pending() {
+                // Another call is at it: this one need not wait.
+                Err(error) if error.kind() == StoreErrorKind::Busy => Ok(()),
+                published => published.map(|_| ()),
+            }
         } else {
             Ok(())
         };
@@ -94,7 +99,7 @@ impl Store {
         let mut seen = HashMap::with_capacity(objects.len());
         for (at, WriteObject { key, incarnation, value, .. }) in objects.iter().enumerate() {
             let key = *key;
-            StorageKey::check(key).map_err(|error| Problem::BadKey { key: key.into(), reason: error.to_string() })?;
+            StorageKey::check(key).map_err(|reason| Problem::BadKey { key: key.into(), reason })?;
             if let Some(first) = seen.insert(key, at) {
                 return Err(Problem::KeyTwice { key: key.into(), first, second: at }.into());
             }
@@ -113,7 +118,7 @@ impl Store {
             if !fits {
                 let most = self.config.bucket_size_bytes;
                 let expected =
-                    format!("1 or more, so that the whole record fits into bucket_size_bytes, which is {most}");
+                    format!("give 1 or more, so that the whole record fits into bucket_size_bytes, which is {most}");
                 return Err(Problem::BadValueLength { key: key.into(), found: value.len() as u64, expected }.into());
             }
         }
@@ -150,15 +155,14 @@ impl Store {
         if plan.is_empty() {
             return Ok(());
         }
-        let room = self.take_room(plan)?;
+        let mut room = self.take_room(plan)?;
         let records = plan.iter().map(|planned| planned.objects.len() as u64).sum();
         let (first_bucket, first_write) = self.take_numbers(plan.len() as u64, records)?;
-        let written = self.write_data(objects, plan, first_bucket, first_write)?;
+        let written = self.write_data(objects, plan, (first_bucket, first_write), &mut room)?;
         match self.config.durability {
-            Durability::Sync => self.publish_new(objects, written)?,
-            Durability::Relaxed => written.into_iter().for_each(|new| self.take_up_new(new, false)),
+            Durability::Sync => self.publish_new(objects, written, &mut room)?,
+            Durability::Relaxed => written.into_iter().for_each(|new| self.take_up_new(new, false, &mut room)),
         }
-        drop(room);
         Ok(())
     }
 }

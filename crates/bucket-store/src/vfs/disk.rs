@@ -14,12 +14,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::{self, AtFlags, Dir, FileType, FlockOperation, Mode, OFlags};
+use rustix::process::{Resource, getrlimit};
 
 pub use error::DirError;
 pub use holder::Holder;
 
 use self::file::DiskFile;
-use super::{DirEntry, EntryKind, Space, Vfs, VfsFile, check_name};
+use super::{DirEntry, EntryKind, OpenFiles, Space, Vfs, VfsFile, check_name};
 
 /// What a directory is opened for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,6 +151,13 @@ impl Vfs for DiskDir {
         let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);
         Ok(Space { free_bytes: bytes(found.f_bavail), total_bytes: bytes(found.f_blocks) })
     }
+
+    fn open_files(&self) -> Option<OpenFiles> {
+        let limit = open_files_limit()?;
+        // The look itself is one of them, which is no matter.
+        let open = std::fs::read_dir("/proc/self/fd").map_or(0, |open| open.count() as u64);
+        Some(OpenFiles { limit, open })
+    }
 }
 
 impl DiskDir {
@@ -160,6 +168,11 @@ impl DiskDir {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// How many files this process may have open; `None`: any number.
+pub(crate) fn open_files_limit() -> Option<u64> {
+    getrlimit(Resource::Nofile).current
 }
 
 fn kind(file_type: FileType) -> EntryKind {

@@ -31,6 +31,6 @@ pub use content::{BLOCK, UNIT};
 pub use crash::{CrashPoint, CrashStates, Order};
 pub use dir::SimDir;
 pub use disk::{AlreadyMounted, SimDisk, nth, on};
-pub use fault::{EIO, ENOSPC, Fault};
+pub use fault::{EIO, EMFILE, ENOSPC, Fault};
 pub use image::Image;
 pub use op::{Op, OpKind};

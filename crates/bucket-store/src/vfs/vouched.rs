@@ -11,8 +11,9 @@ use std::sync::Arc;
 
 use parking_lot::ReentrantMutex;
 
-use super::{DirEntry, Space, Vfs, VfsFile};
+use super::{DirEntry, OpenFiles, Space, Vfs, VfsFile};
 use crate::crashsafe::{temporary_for, temporary_name};
+use crate::error::too_many_files;
 use crate::sync::Mutex;
 
 /// A directory that keeps the books. Syncs of it run one at a time, and one that finds everything durable does nothing: whoever waited
@@ -20,7 +21,8 @@ use crate::sync::Mutex;
 ///
 /// After a failed sync it leaves an empty temporary file for each name that was lost. If this process ends and another opens the
 /// directory while the system's cache still shows the lost names, [`lost_names`] tells it which ones to put in place anew.
-/// A process that is killed after the failed sync and before it has left that file leaves nothing to tell by: two faults within one step.
+/// A process that is killed after the failed sync and before it has left that file leaves nothing to tell by: two faults within one step, and
+/// what would tell it beforehand costs every sync a create and an unlink.
 pub(crate) struct Vouched {
     inner: Arc<dyn Vfs>,
     /// Held over a sync and what it changes in the books. Reentrant, for a simulated disk whose operations run code of a test.
@@ -42,7 +44,7 @@ struct Names {
     synced: bool,
 }
 
-/// The number in the temporary name that tells of a loss: no publish uses it.
+/// The number in the temporary name that tells of a loss: no publish uses it, nor the one below, which a note has while it is put in place anew.
 const EVIDENCE: u64 = u64::MAX;
 
 impl Vouched {
@@ -78,15 +80,28 @@ impl Vouched {
     }
 }
 
-/// The names that a process which has ended has lost: those that only the cache may have.
-pub(crate) fn lost_names(entries: &[DirEntry]) -> Vec<String> {
-    let lost = |entry: &DirEntry| {
-        let name = temporary_for(&entry.name)?;
-        (entry.name == temporary_name(name, EVIDENCE)).then(|| name.to_owned())
+/// The names that a process which has ended has lost: those that only the cache may have. It has left its notes among these names.
+pub(crate) fn lost_names<S: AsRef<str>>(names: &[S]) -> Vec<String> {
+    let lost = |note: &str| {
+        let name = temporary_for(note)?;
+        let notes = [EVIDENCE, EVIDENCE - 1].map(|number| temporary_name(name, number));
+        notes.iter().any(|it| it == note).then(|| name.to_owned())
     };
-    let mut names: Vec<_> = entries.iter().filter_map(lost).collect();
-    names.sort_unstable();
-    names
+    let mut lost: Vec<_> = names.iter().filter_map(|name| lost(name.as_ref())).collect();
+    lost.sort_unstable();
+    lost.dedup();
+    lost
+}
+
+/// Puts the note of a lost name in place anew, so that the next sync of the directory vouches for it: another sync that failed may have lost the
+/// note itself.
+pub(crate) fn note_anew(vfs: &dyn Vfs, name: &str) -> io::Result<()> {
+    let [note, aside] = [EVIDENCE, EVIDENCE - 1].map(|number| temporary_name(name, number));
+    match vfs.rename(&note, &aside) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        renamed => renamed?,
+    }
+    vfs.rename(&aside, &note)
 }
 
 impl fmt::Debug for Vouched {
@@ -139,9 +154,17 @@ impl Vfs for Vouched {
         let result = self.inner.sync_dir();
         let mut names = self.names.lock();
         let mut lost = std::mem::take(&mut names.running);
-        if result.is_ok() {
-            names.synced = true;
-            return result;
+        match &result {
+            Ok(()) => {
+                names.synced = true;
+                return result;
+            }
+            // Without a descriptor nothing was synced, and so nothing was lost: it all waits for the next sync.
+            Err(error) if too_many_files(error) => {
+                names.waiting.extend(lost);
+                return result;
+            }
+            Err(_) => {}
         }
         names.failures += 1;
         // What was changed while it ran may have been lost with the rest.
@@ -166,6 +189,10 @@ impl Vfs for Vouched {
 
     fn space(&self) -> io::Result<Space> {
         self.inner.space()
+    }
+
+    fn open_files(&self) -> Option<OpenFiles> {
+        self.inner.open_files()
     }
 }
 

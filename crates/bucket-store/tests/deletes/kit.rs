@@ -84,7 +84,7 @@ pub(crate) fn with_bucket(image: Image, id: u64, objects: &[Object]) -> Image {
             write_number: *write_number,
             offset: data.len() as u64,
             value_len: value.len() as u32,
-            tombstoned: false,
+            tombstone: None,
         };
         RecordHeader::of(&slot).encode_into(&value, &mut data);
         data.extend_from_slice(&value);
@@ -101,7 +101,7 @@ pub(crate) fn table(image: &Image, id: u64) -> Vec<(String, bool)> {
     let data_len = image.bytes(&bucket.data_name()).unwrap().len() as u64;
     let table = Table::decode(&image.bytes(&bucket.table_name()).unwrap(), bucket, data_len).unwrap();
     let name = |slot: &Slot| String::from_utf8(slot.key[b"tenant\0".len()..].to_vec()).unwrap();
-    table.slots.iter().map(|slot| (name(slot), slot.tombstoned)).collect()
+    table.slots.iter().map(|slot| (name(slot), slot.tombstone.is_some())).collect()
 }
 
 /// Deletes these in one call, and says in a word what became of each; an error by its code.

@@ -3,7 +3,7 @@
 use bucket_store::DeleteOutcome;
 use shuttle::thread;
 
-use crate::explore::explore;
+use crate::SCHEDULES;
 use crate::world::World;
 
 #[test]
@@ -15,7 +15,7 @@ fn a_delete_beside_a_merge_and_a_reader() {
         "what was deleted was never moved",
         "the other one was moved",
     ];
-    explore("delete_and_merge", SITUATIONS, |reached| {
+    SCHEDULES.explore("delete_and_merge", SITUATIONS, |reached| {
         let world = World::new();
         world.write(&[("a", 1), ("b", 2), ("c", 3), ("d", 4)]).expect("room");
         world.delete_until_done("b", 2);
@@ -47,7 +47,7 @@ fn a_delete_beside_a_merge_and_a_reader() {
 #[test]
 fn two_deletes_of_one_object_beside_gc() {
     const SITUATIONS: &[&str] = &["both removed it", "one removed it, one found it removed", "one found it gone"];
-    explore("delete_twice", SITUATIONS, |reached| {
+    SCHEDULES.explore("delete_twice", SITUATIONS, |reached| {
         let world = World::new();
         world.write(&[("a", 1), ("b", 2)]).expect("room");
         let collector = spawn(&world, World::collect);
@@ -69,7 +69,7 @@ fn two_deletes_of_one_object_beside_gc() {
 fn a_delete_beside_the_write_that_replaces_its_object() {
     const SITUATIONS: &[&str] =
         &["removed before it was replaced", "removed when it was replaced", "merged on the way"];
-    explore("delete_and_write", SITUATIONS, |reached| {
+    SCHEDULES.explore("delete_and_write", SITUATIONS, |reached| {
         let world = World::new();
         world.write(&[("a", 1), ("b", 2)]).expect("room");
         let before = world.bucket_of("b");
@@ -89,7 +89,7 @@ fn a_delete_beside_the_write_that_replaces_its_object() {
 #[test]
 fn a_delete_of_the_newest_buries_what_it_replaced() {
     const SITUATIONS: &[&str] = &["in sync", "relaxed"];
-    explore("bury_first", SITUATIONS, |reached| {
+    SCHEDULES.explore("bury_first", SITUATIONS, |reached| {
         for relaxed in [false, true] {
             let world = if relaxed { World::relaxed() } else { World::new() };
             world.write(&[("a", 1), ("b", 2)]).expect("room");

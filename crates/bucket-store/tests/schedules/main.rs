@@ -4,6 +4,8 @@
 
 mod deletes;
 mod dir;
-mod explore;
 mod moves;
 mod world;
+
+/// Enough that each situation occurs.
+const SCHEDULES: ha_schedules::Schedules = ha_schedules::Schedules::of_each_kind(3_000);

@@ -1,10 +1,11 @@
 //! Owns evictions and writes beside each other and beside readers.
 
-use bucket_store::StoreErrorKind;
+use bucket_store::vfs::sim::{EIO, Fault, OpKind, on};
+use bucket_store::{DeleteOutcome, StoreErrorKind};
 use shuttle::thread;
 
+use crate::SCHEDULES;
 use crate::deletes::spawn;
-use crate::explore::explore;
 use crate::world::World;
 
 #[test]
@@ -16,7 +17,7 @@ fn an_eviction_beside_a_delete_a_write_and_a_reader() {
         "the new one was evicted too",
         "the new one stayed",
     ];
-    explore("evict", SITUATIONS, |reached| {
+    SCHEDULES.explore("evict", SITUATIONS, |reached| {
         let world = World::under_pressure();
         world.write(&[("a", 1), ("b", 2)]).expect("room");
         let evictor = spawn(&world, |world| {
@@ -59,7 +60,7 @@ fn an_eviction_beside_a_delete_a_write_and_a_reader() {
 #[test]
 fn two_writes_of_one_key_beside_a_delete() {
     const SITUATIONS: &[&str] = &["one was refused as busy", "one after the other", "the last one is the newer one"];
-    explore("write_twice", SITUATIONS, |reached| {
+    SCHEDULES.explore("write_twice", SITUATIONS, |reached| {
         let world = World::new();
         let other = spawn(&world, |world| world.write(&[("b", 9), ("a", 1)]));
         let mine = world.write(&[("a", 2)]);
@@ -82,7 +83,7 @@ fn two_writes_of_one_key_beside_a_delete() {
 #[test]
 fn what_is_published_beside_a_delete_of_it() {
     const SITUATIONS: &[&str] = &["published before it was deleted", "deleted before it was published"];
-    explore("publish", SITUATIONS, |reached| {
+    SCHEDULES.explore("publish", SITUATIONS, |reached| {
         let world = World::relaxed();
         world.write(&[("a", 1), ("b", 2)]).expect("room");
         let publisher = spawn(&world, |world| world.store.publish_pending().expect("the disk works"));
@@ -90,6 +91,67 @@ fn what_is_published_beside_a_delete_of_it() {
         world.delete_until_done("a", 1);
         publisher.join().expect("the publisher");
         reached.mark(if pending { "deleted before it was published" } else { "published before it was deleted" });
+        assert_eq!(world.close(&["a", "b"]), [None, Some(2)]);
+    });
+}
+
+#[test]
+fn a_delete_and_a_reader_beside_the_writing_anew_of_their_bucket() {
+    const SITUATIONS: &[&str] = &[
+        "the delete came while it was copied",
+        "the delete found the sync failed and copied",
+        "the delete came before the sync failed",
+        "the delete came when it was swapped",
+        "the reader read the old one",
+        "the reader read the new one",
+    ];
+    SCHEDULES.explore("write_anew", SITUATIONS, |reached| {
+        let world = World::relaxed();
+        world.write(&[("a", 1), ("b", 2)]).expect("room");
+        let lost = world.bucket_of("b");
+        world.disk.inject(1, Fault::Errno(EIO), on(OpKind::SyncData, ".bucket"));
+        let publisher = spawn(&world, |world| {
+            while let Err(error) = world.store.publish_pending() {
+                assert_eq!(error.code(), "DATA_BUSY", "{error}");
+                thread::yield_now();
+            }
+        });
+        let reader = {
+            let reached = reached.clone();
+            spawn(&world, move |world| {
+                for _ in 0..6 {
+                    let is_old = world.bucket_of("b") == lost;
+                    assert_eq!(world.read("b"), Some(2), "nobody touches it");
+                    reached.mark(if is_old { "the reader read the old one" } else { "the reader read the new one" });
+                    thread::yield_now();
+                }
+            })
+        };
+        let failed_before = world.disk.faults_met() > 0;
+        let swapped_before = world.bucket_of("b") != lost;
+        let mut waited = false;
+        loop {
+            match world.delete("a", 1) {
+                DeleteOutcome::Retryable(error) => {
+                    assert_eq!(error.code(), "DATA_BUSY", "{error}");
+                    assert_eq!(world.read("a"), None, "hidden for good");
+                    waited = true;
+                    thread::yield_now();
+                }
+                outcome => {
+                    assert!(outcome.is_terminal(), "{outcome:?}");
+                    break;
+                }
+            }
+        }
+        let swapped = world.bucket_of("b") != lost;
+        publisher.join().expect("the publisher");
+        reader.join().expect("the reader");
+        reached.mark_if(waited, "the delete came while it was copied");
+        reached.mark_if(!failed_before && !waited && swapped, "the delete found the sync failed and copied");
+        reached.mark_if(!failed_before, "the delete came before the sync failed");
+        reached.mark_if(swapped_before, "the delete came when it was swapped");
+        assert_ne!(world.bucket_of("b"), lost, "the lost one is gone");
         assert_eq!(world.close(&["a", "b"]), [None, Some(2)]);
     });
 }

@@ -29,7 +29,7 @@ impl Evictor for AgreesAlways {
 #[derive(Clone)]
 pub(crate) struct World {
     pub(crate) store: Arc<Store>,
-    disk: SimDisk,
+    pub(crate) disk: SimDisk,
     clock: Arc<ManualClock>,
 }
 

@@ -1,10 +1,11 @@
 //! Owns the tests of the walk over live objects.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
 use bucket_store::gc::GcStep;
 use bucket_store::vfs::sim::SimDisk;
-use bucket_store::{Config, DeleteRequest, StoreErrorKind, WriteObject};
+use bucket_store::{Config, DeleteRequest, Store, StoreErrorKind, WriteObject};
 
 use crate::kit::{builder, config, delete, inc, key, list, open, open_with, value, write_all};
 
@@ -70,4 +71,95 @@ fn what_lives_throughout_is_met_whatever_gc_moves_meanwhile() {
         assert_eq!(met, lives, "after {steps_between} steps a page");
     }
     assert!(moved, "GC moved nothing in any of these");
+}
+
+/// Raises these flags when it is dropped.
+struct Raises<'a>([&'a AtomicBool; 2]);
+
+impl Drop for Raises<'_> {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|flag| flag.store(true, SeqCst));
+    }
+}
+
+/// Writes objects of more than a block into one bucket: smaller ones are not worth a copy.
+fn write_large(store: &Store, objects: &[(&str, u64)]) {
+    let made: Vec<_> = objects.iter().map(|(name, n)| (key(name), inc(*n), value(*n, 5000))).collect();
+    let objects: Vec<_> = made
+        .iter()
+        .map(|(key, incarnation, value)| WriteObject { key, incarnation: *incarnation, value, placement: None })
+        .collect();
+    store.write(&objects).unwrap();
+}
+
+#[test]
+fn what_lives_throughout_is_met_while_others_write_replace_delete_and_collect() {
+    let (mut moved, mut grown) = (0, 0);
+    for round in 0..100 {
+        let eager = Config { normal_dead_ratio: Some(0.1), gc_copy_share: 1.0, ..config() };
+        let store = open_with(builder().config(eager), &SimDisk::new()).unwrap();
+        let name = |what: &str, n: u64| format!("{what}{n:02}");
+        // Each bucket has one that stays, one that goes before anybody looks, and one that is replaced again and again.
+        for n in 0..20 {
+            let names = [name("stays", n), name("gone", n), name("changes", n)];
+            write_large(&store, &[(&names[0], 3 * n + 1), (&names[1], 3 * n + 2), (&names[2], 3 * n + 3)]);
+            delete(&store, &names[1], 3 * n + 2);
+        }
+        let stays: BTreeSet<_> = (0..20).map(|n| key(&name("stays", n))).collect();
+        let places = || stays.iter().map(|key| store.find(key).unwrap().bucket).collect::<Vec<_>>();
+        let (ends, seen, steps) = (AtomicBool::new(false), AtomicBool::new(false), AtomicU64::new(0));
+        std::thread::scope(|scope| {
+            // Also when something below does not hold: the threads wait for these.
+            let _guard = Raises([&ends, &seen]);
+            let collector = scope.spawn(|| {
+                while !ends.load(SeqCst) {
+                    if store.gc_step() != GcStep::Again {
+                        std::thread::yield_now();
+                    }
+                    steps.fetch_add(1, SeqCst);
+                }
+            });
+            let writer = scope.spawn(|| {
+                for n in 0..60 {
+                    let (old, new) = (name("changes", n % 20), name("new", n));
+                    write_large(&store, &[(&old, 1_000 + n), (&new, 2_000 + n)]);
+                    if n % 3 == 0 {
+                        assert!(delete(&store, &new, 2_000 + n).is_terminal());
+                    }
+                    // Neither side is through before the other has begun.
+                    while n == 5 && !seen.load(SeqCst) {
+                        std::thread::yield_now();
+                    }
+                }
+            });
+            while !writer.is_finished() || !seen.load(SeqCst) {
+                let first = places();
+                let (mut met, mut after) = (BTreeSet::new(), None);
+                loop {
+                    let page = store.list(after, 7).unwrap();
+                    assert!(page.objects.len() <= 7);
+                    // Between two pages GC does something, however the threads are put on processors.
+                    let done = steps.load(SeqCst);
+                    while steps.load(SeqCst) == done && !collector.is_finished() {
+                        std::thread::yield_now();
+                    }
+                    met.extend(page.objects.into_iter().map(|object| object.key.to_vec()));
+                    after = page.next;
+                    if after.is_none() {
+                        break;
+                    }
+                }
+                seen.store(true, SeqCst);
+                assert!(met.is_superset(&stays), "in round {round}: {:?}", stays.difference(&met).next());
+                assert!(!met.iter().any(|key| key.starts_with(b"t\0gone")), "what was deleted before is listed");
+                moved += u32::from(places() != first);
+                grown += u32::from(met.iter().any(|key| key.starts_with(b"t\0new")));
+            }
+        });
+        store.audit().unwrap();
+        if moved >= 3 && grown >= 3 && round >= 2 {
+            return;
+        }
+    }
+    panic!("in a walk GC moved something {moved} times, and {grown} times a new object was met");
 }

@@ -84,10 +84,10 @@ fn b7_b15_an_unknown_version_of_any_file_is_refused_with_the_directory_byte_iden
         image.clone().with(name, &bytes)
     };
     // the version: behind the four letters of each file, and the digit of the marker
-    for (name, at) in [("1.meta", 4), ("2.meta", 4), (".bucket_id_high_water", 4), (MARKER, 20)] {
+    for (name, at, version) in [("1.meta", 4, 3), ("2.meta", 4, 3), (".bucket_id_high_water", 4, 2), (MARKER, 20, 2)] {
         let error = refused(builder(), &newer(name, at), "UNKNOWN_VERSION");
         assert_eq!(error.kind(), StoreErrorKind::Refused);
-        assert!(error.to_string().starts_with(&format!("{name} has version 2")), "{error}");
+        assert!(error.to_string().starts_with(&format!("{name} has version {version}")), "{error}");
     }
     let intents = b"PLBI\x02\x00\x00\x00\x00\x00\x00\x00\x00\x00";
     refused(builder(), &image.clone().with(".bucket_gc_intent", intents), "UNKNOWN_VERSION");
@@ -100,6 +100,28 @@ fn strange_names_are_refused_by_name_and_not_touched() {
     {
         let error = refused(builder(), &image.clone().with(name, b"x"), "STRANGE_FILE");
         assert!(error.to_string().starts_with(&format!("{name}: the name is ")), "{error}");
+    }
+}
+
+#[test]
+fn intents_that_no_store_writes_are_refused_by_name_and_not_touched() {
+    let image = written();
+    let signed = |body: &[u8]| {
+        let mut bytes = [b"PLBI\x01\0\x01\0\0\0", body].concat();
+        bytes.extend_from_slice(&crc32c::crc32c(&bytes).to_le_bytes());
+        bytes
+    };
+    let ids = |ids: std::ops::RangeInclusive<u64>| ids.flat_map(u64::to_le_bytes).collect::<Vec<_>>();
+    let cases = [
+        ("INTENT_DAMAGED", "rounds[0].sources", signed(&[&[3, 2][..], &ids(1..=1), &ids(1..=1)].concat())),
+        ("INTENT_DAMAGED", "count of sources", signed(&[&[3, 9][..], &ids(1..=9)].concat())),
+        ("INTENT_DAMAGED", "count of sources", signed(&[&[3, 0][..], &ids(1..=1)].concat())),
+        ("INTENT_BUCKET_UNKNOWN", "bucket id", signed(&[&[3, 1][..], &ids(900..=900)].concat())),
+    ];
+    for (code, field, bytes) in cases {
+        let error = refused(builder(), &image.clone().with(".bucket_gc_intent", &bytes), code);
+        assert!(error.to_string().contains(field), "{field}: {error}");
+        assert!(error.place().starts_with(".bucket_gc_intent: "), "{error}");
     }
 }
 
@@ -253,24 +275,27 @@ fn b2_what_was_replaced_in_a_bucket_that_could_not_be_read_does_not_come_back_fo
 }
 
 #[test]
-fn a_disk_that_fails_while_it_is_opened_is_an_error_and_the_next_open_is_whole() {
+fn a_disk_that_fails_while_it_is_opened_is_an_error_or_costs_one_bucket_and_the_next_open_is_whole() {
     let image = written().with("9.bucket", &[7; 5000]).with(".9.meta.0.tmp", b"half");
     let operations = {
         let disk = SimDisk::of(&image);
         drop(open(&disk));
         disk.operations()
     };
-    let mut failed = 0;
+    let (mut failed, mut apart) = (0, 0);
     for number in 1..=operations {
         let disk = SimDisk::of(&image);
         disk.fail_at(number, Fault::Errno(EIO));
-        failed += usize::from(open_with(builder(), &disk).is_err());
+        match open_with(builder(), &disk) {
+            Err(_) => failed += 1,
+            Ok(store) => apart += store.quarantined().len(),
+        }
         disk.mend();
         let store = open(&disk);
         assert_eq!(list(&store, 10).len(), 4, "after a failure of operation {number}");
         assert_eq!(store.figures().physical_bytes, 2 * 4096);
     }
-    assert!(failed > 10, "{failed} of {operations}");
+    assert!(failed >= 8 && apart >= 8, "{failed} failed and {apart} set apart of {operations}");
 }
 
 #[test]
@@ -330,7 +355,11 @@ fn what_is_no_regular_file_is_refused_by_name_on_a_real_disk() {
     std::fs::create_dir(path.join("lost+found")).unwrap();
     write_all(&open(path).unwrap(), &[("a", 1)]).unwrap();
     type Make = fn(&std::path::Path);
-    let made: [(&str, Make); 4] = [
+    let marker = std::fs::read(path.join(MARKER)).unwrap();
+    std::fs::remove_file(path.join(MARKER)).unwrap();
+    let made: [(&str, Make); 6] = [
+        (MARKER, |at| std::fs::create_dir(at).unwrap()),
+        (MARKER, |at| std::os::unix::fs::symlink("1.meta", at).unwrap()),
         ("sub", |at| std::fs::create_dir(at).unwrap()),
         ("7.bucket", |at| std::fs::create_dir(at).unwrap()),
         ("7.meta", |at| std::os::unix::fs::symlink("1.meta", at).unwrap()),
@@ -345,5 +374,6 @@ fn what_is_no_regular_file_is_refused_by_name_on_a_real_disk() {
         assert!(at.symlink_metadata().is_ok(), "it is left alone");
         if at.is_dir() { std::fs::remove_dir(&at).unwrap() } else { std::fs::remove_file(&at).unwrap() }
     }
+    std::fs::write(path.join(MARKER), marker).unwrap();
     assert_eq!(seed_of(&open(path).unwrap(), "a"), Some(1));
 }

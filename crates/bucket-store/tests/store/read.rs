@@ -215,6 +215,31 @@ fn b9_b13_a_reader_keeps_a_retired_bucket_and_its_blocks_count_until_it_lets_go(
 }
 
 #[test]
+fn what_is_replaced_or_deleted_while_its_damaged_bytes_are_read_is_looked_for_again() {
+    for replaced in [true, false] {
+        let disk = SimDisk::new();
+        let store = Arc::new(open(&disk));
+        write_all(&store, &[("a", 1)]).unwrap();
+        disk.flip_bit("1.bucket", 60, 0).unwrap();
+        let other = Arc::clone(&store);
+        disk.when(bucket_store::vfs::sim::on(bucket_store::vfs::sim::OpKind::Read, "1.bucket"), move || {
+            if replaced {
+                write_all(&other, &[("a", 2)]).unwrap();
+            } else {
+                assert!(delete(&other, "a", 1).is_terminal());
+            }
+        });
+        let found = read(&store, "a");
+        if replaced {
+            assert_eq!(found.unwrap(), value(2, 100), "what is asked for is not damaged");
+        } else {
+            assert_eq!(code(found), "NOT_FOUND");
+        }
+        assert_eq!(store.figures().suspect_buckets, 1);
+    }
+}
+
+#[test]
 fn events_say_what_happened_once() {
     let disk = SimDisk::new();
     write_all(&open(&disk), &[("a", 1), ("b", 2)]).unwrap();

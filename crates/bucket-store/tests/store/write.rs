@@ -98,6 +98,19 @@ fn m5_a_batch_with_one_bad_object_is_refused_and_nothing_of_it_is_written() {
 }
 
 #[test]
+fn a_value_past_4_gib_is_refused_and_not_taken_for_what_is_left_of_its_length_in_32_bits() {
+    let disk = SimDisk::new();
+    let store = open(&disk);
+    let before = disk.image();
+    // Nobody writes to it, so it costs no memory.
+    let value = vec![0; (1 << 32) + 100];
+    let error = write_one(&store, "a", 1, &value).unwrap_err();
+    assert_eq!(error.code(), "BAD_VALUE_LENGTH", "{error}");
+    assert!(error.to_string().contains("has 4294967396 bytes; give 1 or more"), "{error}");
+    assert_eq!(disk.image(), before);
+}
+
+#[test]
 fn the_largest_object_that_fits_a_bucket_is_taken_and_one_byte_more_is_not() {
     let disk = SimDisk::new();
     let store = open(&disk);
@@ -207,6 +220,26 @@ fn a_full_disk_in_the_middle_of_a_write_leaves_nothing_of_it() {
         assert_eq!(list(&store, 100).len(), 1);
         write_all(&store, &objects).unwrap();
         assert_eq!(list(&store, 100).len(), 9);
+    }
+}
+
+#[test]
+fn a_full_disk_is_met_before_a_byte_is_written() {
+    for call in 1..=2 {
+        let disk = SimDisk::new();
+        let store = open(&disk);
+        write_all(&store, &[("a", 1)]).unwrap();
+        let before = disk.used_bytes();
+        // somebody else has taken what was free when it was asked for
+        disk.inject(1, Fault::Errno(ENOSPC), nth(call, on(OpKind::Allocate, ".bucket")));
+        disk.record();
+        let error = write_all(&store, &[("b", 2), ("c", 3), ("d", 4), ("e", 5), ("f", 6)]).unwrap_err();
+        assert_eq!((error.kind(), error.code()), (StoreErrorKind::NoSpace, "DISK_FULL"));
+        assert!(error.to_string().starts_with(&format!("allocate of {}.bucket", call + 1)), "{error}");
+        let writes = disk.log().into_iter().filter(|op| op.kind == OpKind::Write && op.name.ends_with(".bucket"));
+        assert_eq!(writes.count() as u64, call - 1, "of the bucket before alone");
+        assert_eq!((disk.used_bytes(), list(&store, 100).len()), (before, 1), "what was begun is taken away");
+        assert_eq!(store.figures().physical_bytes, 4096);
     }
 }
 
@@ -380,6 +413,59 @@ fn b8_relaxed_data_that_cannot_be_written_is_gone_and_what_it_replaced_is_back()
     drop(store);
     let store = open_with(relaxed(), &disk).unwrap();
     assert_eq!((seed_of(&store, "a"), seed_of(&store, "b")), (Some(1), None), "as a restart has it");
+}
+
+#[test]
+fn publishing_ends_also_while_others_go_on_writing() {
+    /// Lets a write come in whenever what the last one wrote is synced.
+    fn go_on(disk: &SimDisk, store: &Arc<Store>, bucket: u64) {
+        let (on_disk, into) = (disk.clone(), Arc::clone(store));
+        let name = format!("{bucket}.bucket");
+        let sync = move |op: &Op| op.kind == OpKind::SyncData && *op.name == *name;
+        disk.when(sync, move || {
+            write_all(&into, &[(&format!("{bucket}"), bucket)]).unwrap();
+            if bucket < 50 {
+                go_on(&on_disk, &into, bucket + 1);
+            }
+        });
+    }
+    let disk = SimDisk::new();
+    let relaxed = Config { durability: Durability::Relaxed, ..config() };
+    let store = Arc::new(open_with(builder().config(relaxed), &disk).unwrap());
+    write_all(&store, &[("a", 99)]).unwrap();
+    go_on(&disk, &store, 1);
+    assert_eq!(store.publish_pending().unwrap(), 1, "what came meanwhile is for the next time");
+    assert_eq!(store.publish_pending().unwrap(), 1);
+}
+
+#[test]
+fn b13_a_data_file_that_cannot_be_taken_away_is_counted_until_the_next_open() {
+    let on_disk = |disk: &SimDisk| {
+        let image = disk.image();
+        let files = image.names().filter(|name| name.ends_with(".bucket"));
+        files.map(|name| (image.bytes(name).unwrap().len() as u64).next_multiple_of(4096)).sum::<u64>()
+    };
+    for durability in [Durability::Sync, Durability::Relaxed] {
+        // the first sync, both, or a write fails, and no file goes
+        for (times, kind) in [(1, OpKind::SyncData), (2, OpKind::SyncData), (1, OpKind::Write)] {
+            let disk = SimDisk::new();
+            let with = || builder().config(Config { durability, bucket_keys: 1, ..config() });
+            let store = open_with(with(), &disk).unwrap();
+            write_one(&store, "before", 1, &value(1, 5000)).unwrap();
+            store.publish_pending().unwrap();
+            disk.inject(times, Fault::Short { written: 5000, errno: EIO }, on(kind, ".bucket"));
+            disk.inject(usize::MAX, Fault::Errno(EIO), on(OpKind::Unlink, ".bucket"));
+            let written = write_one(&store, "a", 2, &value(2, 9000)).and_then(|_| store.publish_pending());
+            assert_eq!(written.is_ok(), times == 1 && kind == OpKind::SyncData);
+            assert!(on_disk(&disk) > 8192, "something is left over");
+            assert_eq!(store.figures().physical_bytes, on_disk(&disk), "{durability:?} {times} {kind:?}");
+            disk.mend();
+            drop(store);
+            let store = open_with(with(), &disk).unwrap();
+            assert_eq!(store.figures().physical_bytes, on_disk(&disk));
+            assert_eq!(store.figures().buckets, 1 + u64::from(written.is_ok()));
+        }
+    }
 }
 
 #[test]

@@ -36,6 +36,24 @@ fn a_file_is_no_directory() {
 }
 
 #[test]
+fn a_path_that_goes_through_a_file_is_no_directory() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("file"), b"x").unwrap();
+    let path = folder.path().join("file/below");
+    for access in [Access::Store, Access::Inspect] {
+        let error = DiskDir::open(&path, access).unwrap_err();
+        assert!(matches!(&error, DirError::NotADirectory { path: named } if *named == path), "{error}");
+    }
+    let long = folder.path().join("n".repeat(300));
+    let error = refused(&long);
+    assert!(matches!(&error, DirError::Io { step: "stat", .. }), "{error}");
+    assert_eq!((error.remedy(), error.code()), ("name an existing directory", "DIR_IO"));
+    symlink("circle", folder.path().join("circle")).unwrap();
+    let error = refused(&folder.path().join("circle/below"));
+    assert!(error.to_string().ends_with("the links of this path lead in a circle"), "{error}");
+}
+
+#[test]
 fn a_link_to_a_directory_is_refused_with_a_slash_and_without() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("real")).unwrap();

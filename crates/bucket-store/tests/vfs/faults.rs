@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bucket_store::vfs::sim::{BLOCK, CrashStates, EIO, ENOSPC, Fault, Image, OpKind, SimDisk, nth, on};
 use bucket_store::vfs::{Vfs, VfsFile};
+use ha_types::{Clock as _, ManualClock, MonoTime};
 
 fn fill(dir: &dyn Vfs, name: &str, bytes: &[u8]) -> Arc<dyn VfsFile> {
     let file = dir.create(name).unwrap();
@@ -158,14 +160,18 @@ fn a_flipped_bit_is_on_the_disk_and_in_the_cache() {
 }
 
 #[test]
-fn slowness_is_counted_and_nothing_waits() {
+fn slowness_moves_the_clock_and_nothing_waits() {
     let disk = SimDisk::new();
     let dir = disk.mount().unwrap();
-    disk.inject(2, Fault::Slow(50), |op| op.kind == OpKind::Write);
+    let (clock, slow) = (Arc::new(ManualClock::new()), Duration::from_millis(50));
+    disk.inject(2, Fault::Slow(slow), |op| op.kind == OpKind::Write);
     let file = fill(&dir, "f", b"x");
+    assert_eq!((disk.slowness(), clock.now()), (slow, MonoTime::ZERO), "nobody asked for the time");
+    disk.tell_time(Arc::clone(&clock));
     file.write_all_at(b"y", 1).unwrap();
     file.write_all_at(b"z", 2).unwrap();
-    assert_eq!((disk.slowness(), disk.image().bytes("f").unwrap()), (100, b"xyz".to_vec()));
+    assert_eq!((disk.slowness(), disk.image().bytes("f").unwrap()), (2 * slow, b"xyz".to_vec()));
+    assert_eq!(clock.now(), MonoTime::from_origin(slow), "a clock is moved by what comes after it was given");
 }
 
 #[test]

@@ -8,6 +8,11 @@ fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args().collect();
     let json = arguments.iter().any(|arg| arg == "--json");
     let only = arguments.iter().position(|arg| arg == "--only").and_then(|at| arguments.get(at + 1));
+    if let Some(unknown) = only.filter(|only| !run::parts().any(|part| part == **only)) {
+        eprintln!("there is no workload and no rule {unknown:?}; give one of these to --only:");
+        run::parts().for_each(|part| eprintln!("  {part}"));
+        return ExitCode::from(2);
+    }
     let report = run::everything(only.map(String::as_str), |finished| eprintln!("{finished}"));
     if json {
         println!("{}", serde_json::to_string(&report).expect("a report is plain data"));

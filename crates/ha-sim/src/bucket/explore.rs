@@ -5,11 +5,15 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
+use bucket_store::format::graves::Graves;
 use bucket_store::format::intent::{Intents, Round};
-use bucket_store::format::names::{BucketId, GC_INTENT, ID_HIGH_WATER, MARKER, NameKind, RESERVE};
+use bucket_store::format::names::{BucketId, GC_INTENT, GRAVES, ID_HIGH_WATER, MARKER, NameKind, RESERVE};
+use bucket_store::gc::GcStep;
+use bucket_store::vfs::Vfs;
 use bucket_store::vfs::sim::{CrashPoint, CrashStates, Image, Op, OpKind, Order, SimDisk};
-use bucket_store::{DeleteOutcome, DeleteRequest, Event, Observer, Store, WriteObject};
+use bucket_store::{DeleteOutcome, DeleteRequest, Event, NoObserver, Observer, Store, WriteObject};
 use ha_types::ManualClock;
 
 use super::promise::{Broken, Object, Promises};
@@ -162,6 +166,7 @@ impl Explorer {
             Ok((store, _)) => {
                 let mut broken = Vec::new();
                 let view = View::of(&store, &mut broken);
+                view.check_quarantine(self.setting.spoils, &mut broken);
                 broken.extend(promises.check(&view));
                 broken.into_iter().for_each(|it| self.violated(it, &moment.op, 1));
                 // What it answers now is promised, too.
@@ -245,11 +250,13 @@ impl Explorer {
         }
         let mut broken = std::mem::take(&mut *told.broken.lock().unwrap_or_else(PoisonError::into_inner));
         let view = View::of(&store, &mut broken);
+        view.check_quarantine(self.setting.spoils, &mut broken);
         let after = disk.image();
         let content = after.clone().without(RESERVE).fingerprint();
         if self.probed.insert((content, promised)) {
             check_directory(&store, &*vfs, &after, &mut broken);
-            probe(&store, &view, promises, &mut broken);
+            let new = probe(&store, &view, promises, &mut broken);
+            self.go_on(Running { disk: &disk, store: &store, vfs: &*vfs, clock: &clock }, &view, new, &mut broken);
         }
         broken.into_iter().for_each(|it| self.violated(it, op, crashes + 1));
         let recovered = Rc::new(Recovered { content, view });
@@ -262,6 +269,50 @@ impl Explorer {
             }
         }
         Some(recovered)
+    }
+
+    /// A recovered store is a store as any other: GC runs on it, and then the power goes once more.
+    fn go_on(&mut self, it: Running<'_>, view: &View, new: Option<Object>, broken: &mut Vec<Broken>) {
+        let committed = it.store.figures().gc_candidates > 0;
+        if let Err(error) = it.store.publish_pending() {
+            broken
+                .push(Broken::new("B1", format!("what was written after a recovery cannot be made durable: {error}")));
+        }
+        let mut left = MOST_STEPS;
+        loop {
+            match it.store.gc_step() {
+                GcStep::Again => {}
+                GcStep::Wait(pause) => it.clock.advance(pause + Duration::from_millis(1)),
+                GcStep::Idle(_) | GcStep::Busy | GcStep::ReadOnly => break,
+            }
+            left -= 1;
+            if left == 0 {
+                return broken.push(Broken::new("V4", "GC does not come to an end after a recovery"));
+            }
+        }
+        let old =
+            |view: &View| -> Vec<Object> { view.live.keys().copied().filter(|object| Some(*object) != new).collect() };
+        let compare = |view_then: &View, when: &str, broken: &mut Vec<Broken>| {
+            let (before, then) = (old(view), old(view_then));
+            for object in before.iter().filter(|object| !then.contains(object)) {
+                broken.push(Broken::lost("B1", format!("{object:?} is lost {when}")));
+            }
+            for object in then.iter().filter(|object| !before.contains(object)) {
+                broken.push(Broken::resurrected("B2", format!("{object:?} is back {when}")));
+            }
+        };
+        compare(&View::of(it.store, broken), "after GC of a recovered store", broken);
+        check_directory(it.store, it.vfs, &it.disk.image(), broken);
+        let least = it.disk.crash_point().least();
+        match self.setting.open(&SimDisk::of(&least), &Arc::new(ManualClock::new()), Arc::new(NoObserver), None) {
+            Ok((again, _)) => {
+                compare(&View::of(&again, broken), "after GC of a recovered store and a power loss", broken);
+                if committed {
+                    self.reached.meet(Situation::CollectedAfterCrash);
+                }
+            }
+            Err(error) => broken.push(Broken::new("B3", format!("after GC of a recovered store: {error}"))),
+        }
     }
 
     fn violated(&mut self, broken: Broken, op: &Op, crashes: usize) {
@@ -315,6 +366,11 @@ impl Explorer {
         if image.names().any(|name| NameKind::of(name) == NameKind::Temporary) {
             meet(Situation::TemporaryLeft);
         }
+        if let Some(Ok(graves)) = image.bytes(GRAVES).map(|bytes| Graves::decode(&bytes))
+            && !graves.keys.is_empty()
+        {
+            meet(Situation::GravesBack);
+        }
         let Some(Ok(intents)) = image.bytes(GC_INTENT).map(|bytes| Intents::decode(&bytes)) else { return };
         match crashes {
             0 => {}
@@ -343,6 +399,18 @@ impl Explorer {
     }
 }
 
+/// A store that was opened on an image.
+#[derive(Clone, Copy)]
+struct Running<'a> {
+    disk: &'a SimDisk,
+    store: &'a Store,
+    vfs: &'a dyn Vfs,
+    clock: &'a ManualClock,
+}
+
+/// Steps of GC within which it ends in any of the workloads.
+const MOST_STEPS: usize = 500;
+
 type Points = Arc<Mutex<Vec<(Op, CrashPoint)>>>;
 
 fn watch(disk: &SimDisk) -> Points {
@@ -355,8 +423,8 @@ fn watch(disk: &SimDisk) -> Points {
 }
 
 /// Asks the recovered store for more: what is not live is not there (D3, D4) and asking changes nothing else (D5); a new bucket has an id
-/// that was never used.
-fn probe(store: &Store, view: &View, promises: &Promises, broken: &mut Vec<Broken>) {
+/// that was never used. Gives what it wrote, if there was room.
+fn probe(store: &Store, view: &View, promises: &Promises, broken: &mut Vec<Broken>) -> Option<Object> {
     let gone: Vec<_> = promises.objects().filter(|object| !view.live.contains_key(object)).collect();
     let keys: Vec<_> = gone.iter().map(|object| object.storage_key()).collect();
     let requests: Vec<_> =
@@ -364,7 +432,8 @@ fn probe(store: &Store, view: &View, promises: &Promises, broken: &mut Vec<Broke
     let outcomes = store.delete(&requests).unwrap_or_default();
     for (object, outcome) in gone.iter().zip(&outcomes) {
         // An older version that is hidden behind a newer one is still there, and is deleted now.
-        if !outcome.is_terminal() {
+        // What may be in a bucket that is set apart is not known to be gone.
+        if !outcome.is_terminal() && view.quarantined.is_empty() {
             broken.push(Broken::new("D4", format!("the delete of {object:?}, which is gone, is answered {outcome:?}")));
         }
     }
@@ -379,10 +448,11 @@ fn probe(store: &Store, view: &View, promises: &Promises, broken: &mut Vec<Broke
         if error.code() != "NO_SPACE" && error.code() != "RESERVE_MISSING" && error.code() != "DISK_FULL" {
             broken.push(Broken::new("B1", format!("nothing can be written: {error}")));
         }
-        return;
+        return None;
     }
     let bucket = View::of(store, &mut ignored).live.get(&new).copied();
     if bucket.is_some_and(|bucket| bucket.0 <= promises.highest_bucket) {
         broken.push(Broken::new("B6", format!("bucket id {bucket:?} is used a second time")));
     }
+    Some(new)
 }

@@ -94,12 +94,35 @@ pub struct Broken {
     pub invariant: &'static str,
     /// What was seen.
     pub seen: String,
+    /// What it means for an object, if it is about one.
+    pub harm: Harm,
+}
+
+/// What became of an object that should not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Harm {
+    /// It was durable, and is not there or not what was written.
+    Lost,
+    /// It was gone, or was never written, and is there.
+    Resurrected,
+    /// Neither.
+    None,
 }
 
 impl Broken {
     /// That `invariant` does not hold.
     pub fn new(invariant: &'static str, seen: impl Into<String>) -> Self {
-        Self { invariant, seen: seen.into() }
+        Self { invariant, seen: seen.into(), harm: Harm::None }
+    }
+
+    /// That `invariant` does not hold: an object is lost.
+    pub fn lost(invariant: &'static str, seen: impl Into<String>) -> Self {
+        Self { harm: Harm::Lost, ..Self::new(invariant, seen) }
+    }
+
+    /// That `invariant` does not hold: an object is there that must not be.
+    pub fn resurrected(invariant: &'static str, seen: impl Into<String>) -> Self {
+        Self { harm: Harm::Resurrected, ..Self::new(invariant, seen) }
     }
 }
 
@@ -181,15 +204,16 @@ impl Promises {
             let known = self.keys.get(&object.key).and_then(|versions| versions.get(&object.version));
             match known {
                 Some(Version { put: Stage::No, .. }) | None => {
-                    broken.push(Broken::new("B1", format!("{object:?} was never written")));
+                    broken.push(Broken::resurrected("B1", format!("{object:?} was never written")));
                 }
                 Some(Version { delete: Stage::Done, .. }) => {
-                    broken.push(Broken::new("B2", format!("{object:?} was deleted and is back")));
+                    broken.push(Broken::resurrected("B2", format!("{object:?} was deleted and is back")));
                 }
                 Some(_) => {}
             }
             if let Some(later) = self.durable_after(*object) {
-                broken.push(Broken::new("B1", format!("{object:?} is back although {later:?} was durable")));
+                let seen = format!("{object:?} is back although {later:?} was durable");
+                broken.push(Broken::resurrected("B1", seen));
             }
         }
         for (key, versions) in &self.keys {
@@ -199,7 +223,7 @@ impl Promises {
             let may_be_gone = versions.range(last_durable..).any(|(_, it)| it.delete != Stage::No || it.given_up);
             if !may_be_gone && !view.live.keys().any(|object| object.key == *key) {
                 let object = Object { key: *key, version: *last_durable };
-                broken.push(Broken::new("B1", format!("{object:?} was durable and is lost")));
+                broken.push(Broken::lost("B1", format!("{object:?} was durable and is lost")));
             }
         }
         broken

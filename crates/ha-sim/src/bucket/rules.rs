@@ -12,6 +12,15 @@ pub enum Rule {
     Order(Order),
     /// What is done differently after a failure.
     Failure(Failure),
+    /// What a file says.
+    Said(Said),
+}
+
+/// What a file says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Said {
+    /// That an object was deleted, and not only replaced.
+    Deleted,
 }
 
 /// A file by its role.
@@ -19,6 +28,8 @@ pub enum Rule {
 pub enum File {
     /// Data of a bucket that a write made.
     Data,
+    /// The same, where it was left for later: what a publish of pending data syncs.
+    PendingData,
     /// Data of a bucket that GC made.
     TargetData,
     /// The temporary file of a table.
@@ -29,6 +40,8 @@ pub enum File {
     HighWater,
     /// The temporary file of the marker.
     Marker,
+    /// The temporary file of the graves.
+    Graves,
 }
 
 /// A change of names by its role.
@@ -44,12 +57,18 @@ pub enum Change {
     HighWater,
     /// The marker is put in place.
     Marker,
+    /// The graves are replaced.
+    Graves,
     /// Files of a bucket are taken away.
     BucketGone,
     /// The reserve is taken away.
     ReserveGone,
+    /// A written bucket's data file was created.
+    DataCreated,
     /// The target's data file was created.
     TargetCreated,
+    /// A data file's name was changed and changed back, since a sync had failed.
+    Renewed,
     /// None: the first sync of an open.
     NothingYet,
 }
@@ -67,8 +86,12 @@ pub enum Order {
     UnlinkBeforeCommitted,
     /// The intents are taken away before the files that they name.
     ClearBeforeUnlink,
+    /// What goes is noted only after COMMITTED.
+    CommittedBeforeGraves,
     /// The high-water mark is not raised before numbers are used, but never.
     NumbersBeforeMark,
+    /// A round still names its target when that is replaced or removed itself.
+    TargetBeforeRound,
 }
 
 /// What is done differently after a failure.
@@ -78,6 +101,12 @@ pub enum Failure {
     DataSyncAgain,
     /// A sync of the directory that failed is asked again without making the changes anew, and believed.
     DirSyncAgain,
+    /// A name that was put in place anew after a failed sync is not synced.
+    RenewedSync,
+    /// Data that is written anew, since its sync failed, is not synced.
+    AnewSync,
+    /// The same, where its sync was left for later.
+    PendingAnewSync,
     /// A removal that failed is repeated without creating the names anew.
     RemoveAgain,
 }
@@ -86,18 +115,22 @@ impl Rule {
     /// All of them.
     pub const ALL: &[Self] = &[
         Self::DataSync(File::Data),
+        Self::DataSync(File::PendingData),
         Self::DataSync(File::TargetData),
         Self::DataSync(File::Table),
         Self::DataSync(File::Intent),
         Self::DataSync(File::HighWater),
         Self::DataSync(File::Marker),
+        Self::DataSync(File::Graves),
         Self::DirSync(Change::Table),
         Self::DirSync(Change::Intent),
         Self::DirSync(Change::IntentGone),
         Self::DirSync(Change::HighWater),
         Self::DirSync(Change::Marker),
+        Self::DirSync(Change::Graves),
         Self::DirSync(Change::BucketGone),
         Self::DirSync(Change::ReserveGone),
+        Self::DirSync(Change::DataCreated),
         Self::DirSync(Change::TargetCreated),
         Self::DirSync(Change::NothingYet),
         Self::Order(Order::TableBeforeData),
@@ -105,10 +138,16 @@ impl Rule {
         Self::Order(Order::TableBeforePrepared),
         Self::Order(Order::UnlinkBeforeCommitted),
         Self::Order(Order::ClearBeforeUnlink),
+        Self::Order(Order::CommittedBeforeGraves),
         Self::Order(Order::NumbersBeforeMark),
+        Self::Order(Order::TargetBeforeRound),
         Self::Failure(Failure::DataSyncAgain),
         Self::Failure(Failure::DirSyncAgain),
+        Self::Failure(Failure::RenewedSync),
+        Self::Failure(Failure::AnewSync),
+        Self::Failure(Failure::PendingAnewSync),
         Self::Failure(Failure::RemoveAgain),
+        Self::Said(Said::Deleted),
     ];
 
     /// What is removed.
@@ -116,18 +155,22 @@ impl Rule {
     pub const fn text(self) -> &'static str {
         match self {
             Self::DataSync(File::Data) => "a written bucket's data is synced",
+            Self::DataSync(File::PendingData) => "data that was left for later is synced",
             Self::DataSync(File::TargetData) => "a target's data is synced",
             Self::DataSync(File::Table) => "a table's temporary file is synced",
             Self::DataSync(File::Intent) => "the intents' temporary file is synced",
             Self::DataSync(File::HighWater) => "the high-water mark's temporary file is synced",
             Self::DataSync(File::Marker) => "the marker's temporary file is synced",
+            Self::DataSync(File::Graves) => "the graves' temporary file is synced",
             Self::DirSync(Change::Table) => "the directory is synced after a table is replaced",
             Self::DirSync(Change::Intent) => "the directory is synced after the intents are replaced",
             Self::DirSync(Change::IntentGone) => "the directory is synced after the intent file is gone",
             Self::DirSync(Change::HighWater) => "the directory is synced after the high-water mark is replaced",
             Self::DirSync(Change::Marker) => "the directory is synced after the marker is put in place",
+            Self::DirSync(Change::Graves) => "the directory is synced after the graves are replaced",
             Self::DirSync(Change::BucketGone) => "the directory is synced after files of buckets are gone",
             Self::DirSync(Change::ReserveGone) => "the directory is synced after the reserve is gone",
+            Self::DirSync(Change::DataCreated) => "the directory is synced after a written bucket's data",
             Self::DirSync(Change::TargetCreated) => "the directory is synced after the target's data",
             Self::DirSync(Change::NothingYet) => "the directory is synced before anything in it is believed",
             Self::Order(Order::TableBeforeData) => "a bucket's data is synced before its table is published",
@@ -135,10 +178,18 @@ impl Rule {
             Self::Order(Order::TableBeforePrepared) => "PREPARED is published before the target's table",
             Self::Order(Order::UnlinkBeforeCommitted) => "COMMITTED is published before a source is unlinked",
             Self::Order(Order::ClearBeforeUnlink) => "files are gone before the intents that name them",
+            Self::Order(Order::CommittedBeforeGraves) => "what must not come back is noted before COMMITTED",
             Self::Order(Order::NumbersBeforeMark) => "the high-water mark is raised before numbers are used",
+            Self::Order(Order::TargetBeforeRound) => "a round no longer names its target before that one goes itself",
             Self::Failure(Failure::DataSyncAgain) => "no data sync is repeated on a descriptor whose sync failed",
             Self::Failure(Failure::DirSyncAgain) => "after a failed sync of the directory its changes are made anew",
+            Self::DirSync(Change::Renewed) | Self::Failure(Failure::RenewedSync) => {
+                "a name that was put in place anew is synced"
+            }
+            Self::Failure(Failure::AnewSync) => "data that is written anew is synced",
+            Self::Failure(Failure::PendingAnewSync) => "data that was left for later and is written anew is synced",
             Self::Failure(Failure::RemoveAgain) => "a removal that failed is repeated with new names",
+            Self::Said(Said::Deleted) => "a tombstone and a grave say that an object was deleted, in every copy",
         }
     }
 
@@ -148,19 +199,11 @@ impl Rule {
         matches!(self, Self::DirSync(Change::NothingYet))
     }
 
-    /// Why nothing goes wrong without it, where that is so.
+    /// The one workload in which it is looked for, where others would find the removal of another rule with it.
     #[must_use]
-    pub const fn survives(self) -> Option<&'static str> {
+    pub const fn only_in(self) -> Option<&'static str> {
         match self {
-            Self::DirSync(Change::IntentGone) => Some(
-                "a round that comes back is ended again, and nothing that it names changes before the next sync makes it go for certain",
-            ),
-            Self::DirSync(Change::ReserveGone) => {
-                Some("it gives blocks free on a journaling disk; nothing rests on whether the file is there")
-            }
-            Self::DirSync(Change::TargetCreated) => Some(
-                "until COMMITTED the target goes whatever is left of it, and the publish of its table makes its name durable, too",
-            ),
+            Self::DataSync(File::PendingData) | Self::Failure(Failure::PendingAnewSync) => Some("relaxed"),
             _ => None,
         }
     }

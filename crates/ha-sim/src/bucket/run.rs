@@ -50,7 +50,12 @@ pub fn everything(only: Option<&str>, progress: impl Fn(&str) + Sync) -> Report 
         progress(&format!("without \"{}\": {}", rule.text(), if report.found.is_some() { "found" } else { "nothing" }));
         report
     });
-    Report::new(workloads, faults, removals)
+    Report::new(only, workloads, faults, removals)
+}
+
+/// What `only` may be: the names of workloads, and the rules.
+pub fn parts() -> impl Iterator<Item = &'static str> {
+    Workload::ALL.iter().map(|workload| workload.name).chain(Rule::ALL.iter().map(|rule| rule.text()))
 }
 
 /// In the order of `items`.
@@ -83,7 +88,7 @@ pub fn crash(workload: &Workload, states: CrashStates) -> WorkloadReport {
     let mut dying = Explorer::new(workload.setting(), FEWER);
     if workload.is_wide {
         explorer = explorer.only_once();
-    } else {
+    } else if workload.with_deaths {
         life.moments.iter().for_each(|moment| dying.process_death(moment));
     }
     life.moments.iter().for_each(|moment| explorer.moment(moment));
@@ -235,8 +240,9 @@ fn may_fail(kind: OpKind, errno: i32, removed: Option<Rule>) -> bool {
 pub fn remove(rule: Rule) -> RemovalReport {
     let mut images = 0;
     let after_failures = matches!(rule, Rule::Failure(_));
+    let wanted = |workload: &&Workload| rule.only_in().is_none_or(|only| workload.name == only);
     if !after_failures {
-        for workload in Workload::ALL.iter().filter(|workload| !workload.is_wide) {
+        for workload in Workload::ALL.iter().filter(wanted).filter(|workload| !workload.is_wide) {
             let (looked_at, found) = crash_without(workload, rule, Explorer::moment);
             images += looked_at;
             if found.is_some() {
@@ -245,7 +251,7 @@ pub fn remove(rule: Rule) -> RemovalReport {
         }
     }
     if rule.is_about_restarts() {
-        for workload in Workload::ALL.iter().filter(|workload| !workload.is_wide) {
+        for workload in Workload::ALL.iter().filter(|workload| !workload.is_wide && workload.with_deaths) {
             let (looked_at, found) = crash_without(workload, rule, Explorer::process_death);
             images += looked_at;
             if found.is_some() {
@@ -254,7 +260,7 @@ pub fn remove(rule: Rule) -> RemovalReport {
         }
     }
     if after_failures {
-        for workload in Workload::ALL.iter().filter(|workload| workload.with_faults) {
+        for workload in Workload::ALL.iter().filter(wanted).filter(|workload| workload.with_faults) {
             let report = fail_each_call(workload, Some(rule));
             images += report.images.len();
             if let Some(found) = report.violations.into_iter().next() {

@@ -6,12 +6,14 @@ use std::io::{self, IoSlice};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bucket_store::crashsafe::temporary_for;
+use bucket_store::format::graves::Graves;
 use bucket_store::format::intent::{Intents, Round};
-use bucket_store::format::names::{BucketId, GC_INTENT, ID_HIGH_WATER, NameKind};
+use bucket_store::format::names::{BucketId, GC_INTENT, GRAVES, ID_HIGH_WATER, NameKind};
+use bucket_store::format::table::{Table, Tombstone};
 use bucket_store::vfs::sim::SimDir;
 use bucket_store::vfs::{DirEntry, Space, Vfs, VfsFile};
 
-use super::rules::{Change, Failure, File, Order, Rule};
+use super::rules::{Change, Failure, File, Order, Rule, Said};
 
 /// The disk.
 #[derive(Debug)]
@@ -26,14 +28,20 @@ struct Memory {
     /// What the names' last change was since the last sync of the directory.
     last: Option<Change>,
     synced_once: bool,
-    /// Data files with blocks taken ahead: GC's.
+    /// Data files of buckets that a PREPARED has named as target.
     targets: BTreeSet<String>,
     /// Buckets that a PREPARED names as target.
     prepared: Option<BucketId>,
     /// What the newest temporary file of the intents says.
     intents: Intents,
+    /// The newest temporary file of the graves says something of records.
+    graves_have_keys: bool,
     /// Renames that were answered and not done, by when they are.
     late_renames: Vec<(String, String)>,
+    /// The targets that committed rounds have named, by their sources.
+    targets_of: BTreeMap<Vec<BucketId>, BucketId>,
+    /// A sync of a bucket's data has failed, and what is written anew has not been synced yet.
+    data_lost: bool,
     /// Syncs that were answered and not done, by the table that they wait for.
     late_syncs: BTreeMap<String, Arc<dyn VfsFile>>,
 }
@@ -65,6 +73,8 @@ impl Weakened {
             Round::Prepared { target, .. } => Some(*target),
             Round::Committed { .. } => None,
         });
+        let target = memory.prepared.map(BucketId::data_name);
+        memory.targets.extend(target);
         intents
     }
 
@@ -86,12 +96,32 @@ impl Weakened {
     }
 }
 
+impl Memory {
+    /// Lets rounds keep the targets that they once had; a round in which such a target goes is left out.
+    fn keep_targets(&mut self, intents: &mut Intents) {
+        let mut kept = BTreeSet::new();
+        for round in &mut intents.rounds {
+            let Round::Committed { sources, target } = round else { continue };
+            match target {
+                Some(target) => drop(self.targets_of.insert(sources.clone(), *target)),
+                None => {
+                    *target = self.targets_of.get(sources).copied();
+                    kept.extend(*target);
+                }
+            }
+        }
+        intents.rounds.retain(|round| !round.sources().iter().any(|source| kept.contains(source)));
+    }
+}
+
 fn change(name: &str, gone: bool) -> Option<Change> {
     Some(match NameKind::of(name) {
         NameKind::Table(_) | NameKind::Data(_) if gone => Change::BucketGone,
         NameKind::Table(_) => Change::Table,
+        NameKind::Data(_) => Change::Renewed,
         NameKind::GcIntent if gone => Change::IntentGone,
         NameKind::GcIntent => Change::Intent,
+        NameKind::Graves if !gone => Change::Graves,
         NameKind::IdHighWater => Change::HighWater,
         NameKind::Marker => Change::Marker,
         NameKind::Reserve if gone => Change::ReserveGone,
@@ -108,6 +138,9 @@ impl Vfs for Weakened {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
         let file = self.dir.create(name)?;
+        if matches!(NameKind::of(name), NameKind::Data(_)) {
+            self.memory().last = Some(Change::DataCreated);
+        }
         Ok(self.file(name, file))
     }
 
@@ -136,6 +169,10 @@ impl Vfs for Weakened {
                 return self.rename_late(from, to);
             }
         }
+        if to == GRAVES && self.is(Order::CommittedBeforeGraves) && self.memory().graves_have_keys {
+            self.memory().last = Some(Change::Graves);
+            return self.rename_late(from, to);
+        }
         if to == ID_HIGH_WATER && self.is(Order::NumbersBeforeMark) {
             return self.dir.unlink(from);
         }
@@ -145,7 +182,9 @@ impl Vfs for Weakened {
         }
         match NameKind::of(to) {
             NameKind::Table(_) if self.is(Order::TableBeforePrepared) => self.catch_up(),
-            NameKind::GcIntent if self.is(Order::CommittedBeforeTable) => self.catch_up(),
+            NameKind::GcIntent if self.is(Order::CommittedBeforeTable) || self.is(Order::CommittedBeforeGraves) => {
+                self.catch_up()
+            }
             _ => Ok(()),
         }
     }
@@ -180,6 +219,9 @@ impl Vfs for Weakened {
             if is_it {
                 return Ok(());
             }
+        }
+        if self.rule == Rule::Failure(Failure::RenewedSync) && last == Some(Change::Renewed) {
+            return Ok(());
         }
         let synced = match self.dir.sync_dir() {
             Err(_) if self.rule == Rule::Failure(Failure::DirSyncAgain) => self.dir.sync_dir(),
@@ -222,6 +264,7 @@ impl WeakFile {
             NameKind::GcIntent => File::Intent,
             NameKind::IdHighWater => File::HighWater,
             NameKind::Marker => File::Marker,
+            NameKind::Graves => File::Graves,
             _ => return None,
         })
     }
@@ -234,11 +277,23 @@ impl VfsFile for WeakFile {
 
     fn write_all_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
         if self.role() == Some(File::Intent)
-            && let Ok(intents) = Intents::decode(buf)
+            && let Ok(mut intents) = Intents::decode(buf)
         {
+            if self.rule == Rule::Order(Order::TargetBeforeRound) {
+                self.memory().keep_targets(&mut intents);
+                let bytes = intents.encode().map_err(io::Error::other)?;
+                self.memory().intents = intents;
+                return self.file.write_all_at(&bytes, offset);
+            }
             self.memory().intents = intents;
         }
-        self.file.write_all_at(buf, offset)
+        if self.role() == Some(File::Graves)
+            && let Ok(graves) = Graves::decode(buf)
+        {
+            self.memory().graves_have_keys = !graves.keys.is_empty();
+        }
+        let less = if self.rule == Rule::Said(Said::Deleted) { says_less(&self.name, buf) } else { None };
+        self.file.write_all_at(less.as_deref().unwrap_or(buf), offset)
     }
 
     fn write_all_vectored_at(&self, bufs: &[IoSlice<'_>], offset: u64) -> io::Result<()> {
@@ -248,11 +303,20 @@ impl VfsFile for WeakFile {
     fn sync_data(&self) -> io::Result<()> {
         let role = self.role();
         if let Rule::DataSync(file) = self.rule
-            && role == Some(file)
+            && role == Some(if file == File::PendingData { File::Data } else { file })
         {
             return Ok(());
         }
         let is_data = matches!(role, Some(File::Data | File::TargetData));
+        if role == Some(File::Data) && matches!(self.rule, Rule::Failure(Failure::AnewSync | Failure::PendingAnewSync))
+        {
+            if std::mem::take(&mut self.memory().data_lost) {
+                return Ok(());
+            }
+            let synced = self.file.sync_data();
+            self.memory().data_lost = synced.is_err();
+            return synced;
+        }
         if self.rule == Rule::Order(Order::TableBeforeData) && is_data {
             self.memory().late_syncs.insert(self.name.clone(), Arc::clone(&self.file));
             return Ok(());
@@ -268,9 +332,6 @@ impl VfsFile for WeakFile {
     }
 
     fn allocate(&self, len: u64) -> io::Result<()> {
-        if matches!(NameKind::of(&self.name), NameKind::Data(_)) {
-            self.memory().targets.insert(self.name.clone());
-        }
         self.file.allocate(len)
     }
 
@@ -280,5 +341,24 @@ impl VfsFile for WeakFile {
 
     fn allocated_bytes(&self) -> io::Result<u64> {
         self.file.allocated_bytes()
+    }
+}
+
+/// The file without a word of deletes; `None` where it has none.
+fn says_less(name: &str, bytes: &[u8]) -> Option<Vec<u8>> {
+    match NameKind::of(temporary_for(name)?) {
+        NameKind::Table(id) => {
+            let mut table = Table::decode(bytes, id, u64::MAX).ok()?;
+            for slot in &mut table.slots {
+                slot.tombstone = slot.tombstone.map(|_| Tombstone::Replaced);
+            }
+            table.encode().ok()
+        }
+        NameKind::Graves => {
+            let mut graves = Graves::decode(bytes).ok()?;
+            graves.keys.values_mut().for_each(|grave| grave.deleted.clear());
+            graves.encode().ok()
+        }
+        _ => None,
     }
 }

@@ -28,6 +28,10 @@ pub struct Setting {
     pub adoption: Adoption,
     /// Bytes of the disk; `None`: more than is needed.
     pub capacity: Option<u64>,
+    /// Whether blocks are given back only when the directory is synced, as on a journaling file system.
+    pub frees_late: bool,
+    /// Whether a table is spoilt on purpose, so that a bucket may be in quarantine.
+    pub spoils: bool,
     /// The rule that the disk breaks for the store; `None`: it keeps all.
     pub removed: Option<Rule>,
 }
@@ -44,7 +48,8 @@ impl Default for Setting {
             read_only_after_failures: 1000,
             ..Config::default()
         };
-        Self { config, adoption: Adoption::Refuse, capacity: None, removed: None }
+        let (adoption, capacity, removed) = (Adoption::Refuse, None, None);
+        Self { config, adoption, capacity, frees_late: false, spoils: false, removed }
     }
 }
 
@@ -110,8 +115,13 @@ impl Observer for Told {
             Event::GcCommitted { target: None, .. } => reached.meet(Situation::DeadRemoved),
             Event::GcCommitted { sources, .. } => reached.meet(match sources.len() {
                 1 => Situation::MergeOfOne,
-                8 => Situation::MergeOfEight,
-                _ => Situation::MergeOfSeveral,
+                2 => Situation::MergeOfTwo,
+                3 => Situation::MergeOfThree,
+                4 => Situation::MergeOfFour,
+                5 => Situation::MergeOfFive,
+                6 => Situation::MergeOfSix,
+                7 => Situation::MergeOfSeven,
+                _ => Situation::MergeOfEight,
             }),
             Event::GcRolledBack { .. } => reached.meet(Situation::RolledBack),
             Event::GcUncertain { .. } => reached.meet(Situation::CommitUncertain),
@@ -149,6 +159,8 @@ pub struct World {
     broken: Vec<Broken>,
     /// Written and served, and not durable yet.
     pending: Vec<Object>,
+    /// A bucket cannot be read.
+    is_away: bool,
 }
 
 impl World {
@@ -158,11 +170,14 @@ impl World {
         if let Some(capacity) = setting.capacity {
             disk.set_capacity(capacity);
         }
+        if setting.frees_late {
+            disk.free_late();
+        }
         let told = Arc::new(Told::default());
         let watched = Arc::clone(&told);
         disk.watch(move |op, point| watched.after(op, point));
         let clock = Arc::new(ManualClock::new());
-        Self { disk, setting, clock, told, open: None, broken: Vec::new(), pending: Vec::new() }
+        Self { disk, setting, clock, told, open: None, broken: Vec::new(), pending: Vec::new(), is_away: false }
     }
 
     /// How its stores are opened.
@@ -199,9 +214,27 @@ impl World {
         }
     }
 
+    /// Opens the store while the table of this bucket cannot be read. Until it is closed.
+    pub fn open_without(&mut self, id: BucketId) {
+        self.disk.make_unreadable(&id.table_name(), 0..1 << 20);
+        let evictor = Some(Arc::clone(&self.told) as Arc<dyn Evictor>);
+        match self.setting.open(&self.disk, &self.clock, Arc::clone(&self.told) as _, evictor) {
+            Ok((store, _)) if store.quarantined().len() > 0 => {
+                self.is_away = true;
+                self.open = Some(Arc::new(store));
+                self.audit();
+            }
+            Ok(_) => self.broken.push(Broken::new("B3", format!("bucket {id} is served and cannot be read"))),
+            Err(error) => self.broken.push(Broken::new("B3", format!("the store does not open: {error}"))),
+        }
+    }
+
     /// Closes it, as the death of the process does: nothing is synced.
     pub fn close(&mut self) {
         self.pending.clear();
+        if std::mem::take(&mut self.is_away) {
+            self.disk.mend();
+        }
         self.open = None;
     }
 
@@ -294,6 +327,25 @@ impl World {
         });
     }
 
+    /// Deletes objects, each of which must be gone after one call: a full disk is no excuse.
+    pub fn delete_for_certain(&mut self, objects: &[(u8, u8)]) {
+        let outcomes = self.delete(objects);
+        if self.open.is_some() && !outcomes.iter().all(|outcome| matches!(outcome, DeleteOutcome::Removed)) {
+            self.broken.push(Broken::new("B7", format!("the reserve was no help to deletes: {outcomes:?}")));
+        }
+    }
+
+    /// Turns over a bit in the table of the bucket of this object, all of whose live objects are given up for it.
+    pub fn spoil_table_of(&mut self, object: (u8, u8)) {
+        let Some(store) = self.open.clone() else { return };
+        let view = self.disk.aside(|| View::of(&store, &mut Vec::new()));
+        let Some(bucket) = view.live.get(&Object { key: object.0, version: object.1 }) else { return };
+        let with_it: Vec<_> = view.live.iter().filter(|(_, id)| *id == bucket).map(|(object, _)| *object).collect();
+        if self.disk.flip_bit(&bucket.table_name(), 30, 1).is_ok() {
+            self.answered(|promises| with_it.into_iter().for_each(|object| promises.given_up(object)));
+        }
+    }
+
     /// Steps of GC until there is nothing to do, at most `most`.
     pub fn gc(&mut self, most: usize) {
         for _ in 0..most {
@@ -362,8 +414,13 @@ impl World {
         let Some(store) = self.open.clone() else { return };
         let mut broken = Vec::new();
         let view = self.disk.aside(|| View::of(&store, &mut broken));
+        view.check_quarantine(self.setting.spoils, &mut broken);
         let promises = Arc::clone(&*locked(&self.told.promises));
         broken.extend(promises.check(&view));
+        if self.is_away {
+            // What is in that bucket is neither shown nor lost. What is shown must not be back all the same.
+            broken.retain(|it| it.invariant == "B2");
+        }
         self.broken.extend(broken.into_iter().map(|it| Broken { seen: format!("{} (running)", it.seen), ..it }));
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use ha_kv::{MemoryKv, RangeLimit};
-use ha_types::{BatchId, LeaderGuard, MonoTime, ObjectKey, SegmentId, SystemClock, SystemEntropy, TenantId};
+use ha_types::{AlwaysLeads, BatchId, MonoTime, ObjectKey, SegmentId, SystemClock, SystemEntropy, TenantId};
 use master::{ClientId, Master, MasterConfig, MasterState, MountSegment, Policy, Promise, PutStart, ServeEnv};
 use oplog_core::{
     BatchStorage, CaughtUp, DurablePrefix, LogKeys, OpenOptions, Replica, WriterConfig, catch_up, claim_and_verify,
@@ -17,19 +17,6 @@ use oplog_core::{
 pub const OBJECT_BYTES: u64 = 16 << 10;
 /// How many segments the objects are spread over.
 pub const SEGMENTS: u64 = 8;
-
-/// Leadership that never ends.
-pub struct Always;
-
-impl LeaderGuard for Always {
-    fn serve_until(&self) -> Option<MonoTime> {
-        Some(MonoTime::from_origin(Duration::MAX))
-    }
-
-    fn holds(&self) -> bool {
-        true
-    }
-}
 
 /// `--quick` and `--json`; anything else of cargo's is ignored.
 pub struct Args {
@@ -110,7 +97,7 @@ impl Log {
         let storage = BatchStorage::open(self.kv.clone(), self.keys.clone(), options).await.expect("a log");
         storage.create_first_prefix().await.expect("a first prefix");
         let pause = Duration::from_millis(1);
-        claim_and_verify(storage, replica, &Always, &*self.clock, &SystemEntropy, pause).await.expect("a claim")
+        claim_and_verify(storage, replica, &AlwaysLeads, &*self.clock, &SystemEntropy, pause).await.expect("a claim")
     }
 
     pub fn serve(&self, caught_up: CaughtUp<MasterState>) -> Master {
@@ -119,7 +106,7 @@ impl Log {
             writer: WriterConfig::default(),
             clock: self.clock.clone(),
             entropy: Arc::new(SystemEntropy),
-            guard: Arc::new(Always),
+            guard: Arc::new(AlwaysLeads),
             ttl: Duration::from_secs(5),
         };
         Master::serve(caught_up, env).unwrap_or_else(|e| panic!("{e}"))

@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use crate::after_commit::AfterCommit;
 use crate::inner::Inner;
 use crate::payload::{CLUSTER_POLICY_KEY, CLUSTER_TENANT, LoggedPolicy};
-use crate::{Master, MasterError, Policy, locks};
+use crate::{Master, MasterError, Policy, PolicyChange, locks};
 
 impl Master {
     /// The cluster's times, once what they rest on is durable.
@@ -47,26 +47,41 @@ impl Master {
     /// See [`Master`].
     pub async fn set_policy(&self, policy: Policy) -> Result<(), MasterError> {
         policy.validate()?;
+        self.change_policy(policy.into()).await.map(|_| ())
+    }
+
+    /// As [`Self::set_policy`] for some of the times, and gives all of them. The others stay as the log has them, entries on their way
+    /// included: of two such calls at once neither takes the other's change back. A time that is named with the value that it has is
+    /// logged all the same.
+    ///
+    /// # Errors
+    /// As [`Self::set_policy`]; `Invalid` is about the times as they would be.
+    ///
+    /// # Cancel safety
+    /// See [`Master`].
+    pub async fn change_policy(&self, change: PolicyChange) -> Result<Policy, MasterError> {
         let inner = &self.inner;
         let _pass = inner.enter_write()?;
         let slot = inner.admission().await?;
-        let answered = inner.begin_policy(policy, slot)?;
+        let (policy, answered) = inner.begin_policy(change, slot)?;
         locks::assert_none_held();
-        inner.judge(answered.await.unwrap_or(Outcome::Unknown))
+        inner.judge(answered.await.unwrap_or(Outcome::Unknown)).map(|()| policy)
     }
 }
 
 impl Inner {
     fn begin_policy(
         self: &Arc<Self>,
-        policy: Policy,
+        change: PolicyChange,
         slot: Reservation,
-    ) -> Result<oneshot::Receiver<Outcome>, MasterError> {
+    ) -> Result<(Policy, oneshot::Receiver<Outcome>), MasterError> {
         let mut in_force = self.state.policy.write();
         self.check_serving()?;
         let mut earlier_until = self.earlier_grants_until.lock();
         let now = self.now();
         let logged = in_force.logged();
+        let policy = change.of(logged.policy);
+        policy.validate()?;
         // What may still run at this moment: grants of the times in the log, and those of times before while they last.
         let running_ms = if now >= *earlier_until { logged.policy.span_ms() } else { in_force.longest_quarantine_ms() };
         let next = LoggedPolicy { policy, quarantine_ms: policy.span_ms().max(running_ms) };
@@ -91,6 +106,6 @@ impl Inner {
         in_force.committed(seq, next);
         *earlier_until = now.saturating_add(Duration::from_millis(running_ms) + self.margin());
         after.followed();
-        Ok(answered)
+        Ok((policy, answered))
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::kit::*;
-use master::{Policy, Promise};
+use master::{Policy, PolicyChange, Promise};
 
 fn times(put_grant_ms: u64, default_lease_ms: u64, longest_lease_ms: u64) -> Policy {
     Policy { put_grant_ms, default_lease_ms, longest_lease_ms }
@@ -133,4 +133,30 @@ async fn two_changes_on_their_way_hold_the_shorter_of_both() {
     node.mount("s", 0, 10).await;
     node.put("k", 10).await;
     node.remove("k", Promise::Durable).await.unwrap();
+}
+
+/// A change of one time keeps the others as the log has them, what is on its way included, and not as they are in force.
+#[tokio::test]
+async fn changes_of_single_times_at_once_take_nothing_back() {
+    let cluster = Cluster::new();
+    let node = cluster.promote().await;
+    let (longer, shorter, bad) = (
+        PolicyChange { put_grant_ms: Some(60_000), ..PolicyChange::default() },
+        PolicyChange { default_lease_ms: Some(20), ..PolicyChange::default() },
+        PolicyChange { longest_lease_ms: Some(19), ..PolicyChange::default() },
+    );
+    node.hold();
+    let (first, second) = (node.master.change_policy(longer), node.master.change_policy(shorter));
+    tokio::pin!(first, second);
+    let wait = Duration::from_millis(20);
+    assert!(tokio::time::timeout(wait, &mut first).await.is_err());
+    assert!(tokio::time::timeout(wait, &mut second).await.is_err());
+    assert_eq!(node.master.policy(), times(2000, 20, 30_000), "what is longer does not hold yet");
+    let error = node.master.change_policy(bad).await.unwrap_err();
+    assert!(error.to_string().contains("default_lease_ms is 20, above longest_lease_ms 19"), "{error}");
+    node.release().await;
+    assert_eq!(first.await.unwrap(), times(60_000, 5000, 30_000));
+    assert_eq!(second.await.unwrap(), times(60_000, 20, 30_000));
+    assert_eq!(node.master.policy(), times(60_000, 20, 30_000));
+    assert_eq!(node.master.state().contents(), cluster.fold_contents().await);
 }

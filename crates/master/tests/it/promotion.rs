@@ -273,7 +273,10 @@ async fn calls_cut_short_are_told_what_is_known() {
         });
         let stop = async {
             old.kv.reached(OpKind::Txn, calls + 1).await;
-            tokio::time::sleep(Duration::from_millis(10)).await;
+            // Behind the batch on its way.
+            while old.master.writer().metrics().waiting_entries == 0 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
             old.master.stop().await;
         };
         tokio::join!(a, b, stop)
@@ -301,8 +304,7 @@ async fn a_drain_finishes_what_is_on_its_way_and_then_the_gate_closes() {
         },
         async {
             node.held().await;
-            tokio::time::sleep(Duration::from_millis(10)).await;
-            assert_eq!(*node.master.serving().borrow(), Serving::Draining);
+            node.master.serving().wait_for(|s| *s == Serving::Draining).await.unwrap();
             assert_eq!(code(node.start("n", 10)), "RETRY_AFTER");
             assert!(node.get("k").is_ok(), "reads go on");
             node.kv.release();
@@ -370,11 +372,11 @@ async fn a_dropped_master_leaves_no_task_behind() {
     drop(node);
     serving.wait_for(|s| matches!(s, Serving::Closed { .. })).await.unwrap();
     let alive = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
-    for _ in 0..1000 {
-        if alive() == 0 {
-            return;
+    let gone = async {
+        while alive() > 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-    panic!("{} tasks are left", alive());
+    };
+    let ended = tokio::time::timeout(Duration::from_secs(60), gone).await;
+    assert!(ended.is_ok(), "{} tasks are left", alive());
 }

@@ -6,8 +6,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use bytes::Bytes;
-use ha_kv::{Capabilities, Kv, KvError, MemoryKv, RangeLimit, RangePage, Txn, TxnKv, TxnOutcome};
+use ha_kv::test_kit::Detour;
+use ha_kv::{KvError, MemoryKv, Txn, TxnKv, TxnOutcome};
 use tokio::sync::oneshot;
 
 /// A sleep of the system ends about so much late; the rest is spun.
@@ -45,43 +45,16 @@ impl SlowKv {
 }
 
 #[async_trait]
-impl Kv for SlowKv {
-    async fn get(&self, key: &[u8]) -> Result<Option<Bytes>, KvError> {
-        self.memory.get(key).await
+impl Detour for SlowKv {
+    fn store(&self) -> &dyn TxnKv {
+        &self.memory
     }
 
-    async fn put(&self, key: &[u8], value: Bytes) -> Result<(), KvError> {
-        self.memory.put(key, value).await
-    }
-
-    async fn range(&self, start: &[u8], end: &[u8], limit: RangeLimit) -> Result<RangePage, KvError> {
-        self.memory.range(start, end, limit).await
-    }
-
-    async fn delete(&self, key: &[u8]) -> Result<(), KvError> {
-        self.memory.delete(key).await
-    }
-
-    async fn delete_range(&self, start: &[u8], end: &[u8]) -> Result<u64, KvError> {
-        self.memory.delete_range(start, end).await
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        self.memory.capabilities()
-    }
-
-    fn as_txn(&self) -> Option<&dyn TxnKv> {
-        Some(self)
-    }
-}
-
-#[async_trait]
-impl TxnKv for SlowKv {
     async fn txn(&self, txn: &Txn) -> Result<TxnOutcome, KvError> {
         let at = Instant::now() + self.delay;
         let (done, wait) = oneshot::channel();
         self.alarms.send((at, done)).expect("the clock runs as long as its store");
-        let outcome = self.memory.txn(txn).await;
+        let outcome = self.store().txn(txn).await;
         wait.await.expect("the clock rings");
         outcome
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use ha_kv::{MemoryKv, SqliteKv, SqliteOptions, TxnKv, prefix_end};
-use ha_types::{ClusterId, LeaderGuard, MonoTime, Seq, SystemClock, SystemEntropy};
+use ha_types::{AlwaysLeads, ClusterId, Seq, SystemClock, SystemEntropy};
 use oplog_core::{
     ApplyError, BatchStorage, ClaimedLog, EntryRef, LogKeys, OpenOptions, Replica, StateMachine, claim_and_verify,
 };
@@ -144,7 +144,8 @@ impl Log {
     pub(crate) async fn begin(storage: BatchStorage) -> Self {
         storage.create_first_prefix().await.expect("the first prefix");
         let (clock, pause) = (SystemClock::new(), Duration::from_millis(1));
-        let claim = claim_and_verify(storage.clone(), Replica::empty(Nothing), &Always, &clock, &SystemEntropy, pause);
+        let claim =
+            claim_and_verify(storage.clone(), Replica::empty(Nothing), &AlwaysLeads, &clock, &SystemEntropy, pause);
         let (_, claimed) = claim.await.expect("the claim").into_parts();
         Self { claimed, storage }
     }
@@ -169,17 +170,5 @@ impl StateMachine for Nothing {
 
     fn apply(&mut self, _: EntryRef<'_>) -> Result<(), ApplyError> {
         Err(ApplyError { reason: "the log of a benchmark is new".into() })
-    }
-}
-
-struct Always;
-
-impl LeaderGuard for Always {
-    fn serve_until(&self) -> Option<MonoTime> {
-        Some(MonoTime::from_origin(Duration::MAX))
-    }
-
-    fn holds(&self) -> bool {
-        true
     }
 }

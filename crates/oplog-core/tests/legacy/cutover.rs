@@ -3,13 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ha_kv::{Kv, MemoryKv};
-use ha_types::{BatchId, LeaderGuard, MonoTime};
+use async_trait::async_trait;
+use ha_kv::test_kit::Detour;
+use ha_kv::{Kv, KvError, MemoryKv, RangeLimit, RangePage, TxnKv};
+use ha_types::{AlwaysLeads, BatchId, Seq};
 use oplog_core::legacy::{CutoverCheck, CutoverError, CutoverOptions, CutoverPlan, LegacyHole, OLD_PRIMARY_QUIET};
 use oplog_core::record::BatchRef;
 use oplog_core::{
-    BatchStorage, DurablePrefix, FaultKind, FirstPrefix, LogError, LogKeys, NewEntry, OrderedWriter, Outcome,
-    WriterConfig, claim_and_verify,
+    BatchStorage, DurablePrefix, FaultKind, FirstPrefix, LogError, LogKeys, NewEntry, OpenOptions, OrderedWriter,
+    Outcome, WriterConfig, claim_and_verify,
 };
 use parking_lot::Mutex;
 
@@ -68,18 +70,6 @@ async fn legacy_compatibility_cutover_does_not_look_for_a_higher_sequence() {
     assert_eq!((alarm.kind, alarm.seq), (FaultKind::LegacyAboveBase, Some(seq(7))), "and the entry is named");
 }
 
-struct Leads;
-
-impl LeaderGuard for Leads {
-    fn serve_until(&self) -> Option<MonoTime> {
-        Some(MonoTime::from_origin(Duration::MAX))
-    }
-
-    fn holds(&self) -> bool {
-        true
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn l14_legacy_compatibility_the_first_batch_follows_latest_which_is_never_written_again() {
     let (kv, keys) = legacy_log(1..=5, Some(5)).await;
@@ -90,7 +80,8 @@ async fn l14_legacy_compatibility_the_first_batch_follows_latest_which_is_never_
     let replica = cut_over(&storage, stopped()).await.unwrap().replica.unwrap();
     let env = env();
     let pause = Duration::from_millis(10);
-    let claimed = claim_and_verify(storage.clone(), replica, &Leads, &*env.clock, &*env.entropy, pause).await.unwrap();
+    let claimed =
+        claim_and_verify(storage.clone(), replica, &AlwaysLeads, &*env.clock, &*env.entropy, pause).await.unwrap();
     let (_, claimed) = claimed.into_parts();
     let writer = OrderedWriter::start(claimed, WriterConfig::default(), env).map_err(|(_, why)| why).unwrap();
     for _ in 0..3 {
@@ -290,4 +281,60 @@ async fn a_log_opened_for_reading_is_planned_and_not_cut_over() {
     assert_eq!((planned.base(), planned.entries(), planned.above()), (seq(3), 3, None));
     assert!(matches!(planned.execute().await, Err(CutoverError::Log(LogError::Refused(_)))));
     assert_eq!(storage.read_prefix().await.unwrap(), None);
+}
+
+/// A store that leaves each of these entries out of the first page that would have it, as a torn or an old reading does.
+#[derive(Debug)]
+struct TornOnce {
+    kv: Arc<MemoryKv>,
+    keys: LogKeys,
+    left_out: Mutex<Vec<u64>>,
+}
+
+#[async_trait]
+impl Detour for TornOnce {
+    fn store(&self) -> &dyn TxnKv {
+        &*self.kv
+    }
+
+    async fn range(&self, start: &[u8], end: &[u8], limit: RangeLimit) -> Result<RangePage, KvError> {
+        let mut page = self.store().range(start, end, limit).await?;
+        let mut left_out = self.left_out.lock();
+        page.pairs.retain(|pair| {
+            let seq = self.keys.legacy_seq(&pair.key);
+            let found = left_out.iter().position(|left| seq == Some(Seq::new(*left)));
+            found.map(|at| left_out.remove(at)).is_none()
+        });
+        Ok(page)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_entry_that_one_reading_lacks_is_no_hole() {
+    // In the middle, two in a row, the last one, the first one, and all but one.
+    for torn in [vec![3], vec![3, 4], vec![6], vec![1], vec![1, 2, 3, 5, 6]] {
+        for accept_holes in [false, true] {
+            let (kv, keys) = legacy_log(1..=6, Some(6)).await;
+            let left_out = Mutex::new(torn.clone());
+            let store = Arc::new(TornOnce { kv, keys: keys.clone(), left_out });
+            let options = OpenOptions { accept_lost_writes: true, ..OpenOptions::default() };
+            let storage = BatchStorage::open(store.clone(), keys, options).await.unwrap();
+            let done = cut_over(&storage, CutoverOptions { accept_holes, ..stopped() }).await.unwrap();
+            assert!(store.left_out.lock().is_empty(), "{torn:?}: every reading was torn");
+            assert_eq!((done.base, done.holes), (seq(6), vec![]), "{torn:?}");
+            assert_eq!(done.replica.unwrap().machine().seqs(), [1, 2, 3, 4, 5, 6], "{torn:?}");
+        }
+    }
+}
+
+/// What really is missing beside what one reading lacks is a hole, and no larger than it is.
+#[tokio::test(start_paused = true)]
+async fn a_hole_is_as_large_as_a_second_reading_shows_it() {
+    let (kv, keys) = legacy_log([1, 2, 4, 6, 7], Some(7)).await;
+    let store = Arc::new(TornOnce { kv, keys: keys.clone(), left_out: Mutex::new(vec![4]) });
+    let options = OpenOptions { accept_lost_writes: true, ..OpenOptions::default() };
+    let storage = BatchStorage::open(store, keys, options).await.unwrap();
+    let done = cut_over(&storage, CutoverOptions { accept_holes: true, ..stopped() }).await.unwrap();
+    assert_eq!(done.holes.iter().map(ToString::to_string).collect::<Vec<_>>(), ["3", "5"]);
+    assert_eq!(done.replica.unwrap().machine().seqs(), [1, 2, 4, 6, 7]);
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ha_kv::{MemoryKv, SqliteKv, SqliteOptions, TxnKv};
-use ha_types::{LeaderGuard, MonoTime, SystemClock, SystemEntropy};
+use ha_types::{AlwaysLeads, SystemClock, SystemEntropy};
 use oplog_core::legacy::{
     BelowBase, CutoverCheck, CutoverPlan, LegacyFollower, LegacyLog, LegacyReplica, LegacyRound, LegacyTerminal,
     LegacyWriter, LegacyWriterConfig, base_of,
@@ -14,18 +14,6 @@ use oplog_core::{
 };
 
 use crate::support::{Journal, keys, new, seq, stopped};
-
-struct Leads;
-
-impl LeaderGuard for Leads {
-    fn serve_until(&self) -> Option<MonoTime> {
-        Some(MonoTime::from_origin(Duration::MAX))
-    }
-
-    fn holds(&self) -> bool {
-        true
-    }
-}
 
 fn env() -> WriterEnv {
     WriterEnv { clock: Arc::new(SystemClock::new()), entropy: Arc::new(SystemEntropy) }
@@ -59,7 +47,8 @@ async fn walk(kv: Arc<dyn TxnKv>) {
     let env = env();
     let pause = Duration::from_millis(5);
     let replica = done.replica.unwrap();
-    let claimed = claim_and_verify(storage.clone(), replica, &Leads, &*env.clock, &*env.entropy, pause).await.unwrap();
+    let claimed =
+        claim_and_verify(storage.clone(), replica, &AlwaysLeads, &*env.clock, &*env.entropy, pause).await.unwrap();
     let (machine, claimed) = claimed.into_parts();
     assert_eq!(machine.at, 700);
     let batches = OrderedWriter::start(claimed, WriterConfig::default(), env).map_err(|(_, why)| why).unwrap();

@@ -10,7 +10,7 @@ use oplog_core::Outcome;
 use shuttle::future::block_on;
 use shuttle::thread;
 
-use crate::explore::explore;
+use crate::SCHEDULES;
 use crate::world::{World, slots, toss};
 
 #[derive(Default)]
@@ -33,7 +33,7 @@ fn those_in_line_get_each_slot_that_is_given_back_and_one_who_leaves_passes_it_o
         "the slot came back by an abort",
         "the slot came back by a seal",
     ];
-    explore("ready", SITUATIONS, |reached| {
+    SCHEDULES.explore("ready", SITUATIONS, |reached| {
         let (world, hand) = World::start(slots(1));
         let holder = {
             let (hand, reached) = (hand.clone(), reached.clone());
@@ -89,7 +89,7 @@ fn those_in_line_get_each_slot_that_is_given_back_and_one_who_leaves_passes_it_o
 #[test]
 fn several_slots_are_taken_at_once_or_not_at_all() {
     const SITUATIONS: &[&str] = &["all at once", "none, and one at a time instead"];
-    explore("reserve_many", SITUATIONS, |reached| {
+    SCHEDULES.explore("reserve_many", SITUATIONS, |reached| {
         let (world, hand) = World::start(slots(2));
         let tasks: Vec<_> = (0..2)
             .map(|who| {
@@ -120,7 +120,7 @@ fn several_slots_are_taken_at_once_or_not_at_all() {
 fn two_classes_share_the_slots_and_neither_is_left_in_line() {
     const SITUATIONS: &[&str] =
         &["bulk waited for its share", "bulk had its share and another passed", "bulk was aborted", "bulk was sealed"];
-    explore("bulk", SITUATIONS, |reached| {
+    SCHEDULES.explore("bulk", SITUATIONS, |reached| {
         let (world, hand) = World::start(slots(2));
         let bulk: Vec<_> = (0..2)
             .map(|payload| {

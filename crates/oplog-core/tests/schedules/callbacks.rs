@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use shuttle::future::block_on;
 use shuttle::thread;
 
-use crate::explore::explore;
+use crate::SCHEDULES;
 use crate::world::{World, entry, slots};
 
 #[test]
@@ -20,7 +20,7 @@ fn callbacks_run_once_in_order_and_a_drain_waits_for_them() {
         "two batches had callbacks",
         "one batch had several",
     ];
-    explore("callbacks", SITUATIONS, |reached| {
+    SCHEDULES.explore("callbacks", SITUATIONS, |reached| {
         let (world, hand) = World::start(slots(4));
         let ran: Arc<Mutex<Vec<(Seq, Outcome)>>> = Arc::default();
         let producers: Vec<_> = (0..2)
@@ -63,7 +63,7 @@ fn callbacks_run_once_in_order_and_a_drain_waits_for_them() {
 fn a_stop_calls_every_callback_once_with_the_truth() {
     const SITUATIONS: &[&str] =
         &["called with durable", "called with never", "called with unknown", "refused, and not called"];
-    explore("callbacks_at_the_end", SITUATIONS, |reached| {
+    SCHEDULES.explore("callbacks_at_the_end", SITUATIONS, |reached| {
         let (world, hand) = World::start(slots(2));
         let ran: Arc<Mutex<Vec<(Seq, Outcome)>>> = Arc::default();
         let producers: Vec<_> = (0..2)

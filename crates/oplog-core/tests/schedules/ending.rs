@@ -7,7 +7,7 @@ use oplog_core::{CommitError, Outcome, ReserveError, Terminal};
 use shuttle::future::block_on;
 use shuttle::thread;
 
-use crate::explore::explore;
+use crate::SCHEDULES;
 use crate::world::{World, entry, slots, toss};
 
 #[test]
@@ -19,7 +19,7 @@ fn a_stop_tells_every_commit_that_races_with_it_the_truth() {
         "never",
         "unknown: stopped in flight",
     ];
-    explore("stop", SITUATIONS, |reached| {
+    SCHEDULES.explore("stop", SITUATIONS, |reached| {
         let (world, hand) = World::start(slots(2));
         let producers: Vec<_> = (0..2)
             .map(|who| {
@@ -67,7 +67,7 @@ fn a_stop_tells_every_commit_that_races_with_it_the_truth() {
 #[test]
 fn an_outcome_that_was_told_stays_whoever_asks_while_the_writer_ends() {
     const SITUATIONS: &[&str] = &["asked before it was known", "told durable", "told never", "told unknown"];
-    explore("outcome_at_the_end", SITUATIONS, |reached| {
+    SCHEDULES.explore("outcome_at_the_end", SITUATIONS, |reached| {
         let (world, hand) = World::start(slots(2));
         let asking: Vec<_> = (0..2)
             .map(|payload| {
@@ -114,7 +114,7 @@ fn a_drain_waits_for_what_is_reserved_and_refuses_the_rest() {
         "the last slot was given back",
         "turned away in line",
     ];
-    explore("drain", SITUATIONS, |reached| {
+    SCHEDULES.explore("drain", SITUATIONS, |reached| {
         let (world, hand) = World::start(slots(1));
         let holder = {
             let (hand, reached) = (hand.clone(), reached.clone());
@@ -152,7 +152,7 @@ fn a_drain_waits_for_what_is_reserved_and_refuses_the_rest() {
 #[test]
 fn v5_an_entry_whose_last_handle_goes_with_its_commit_is_written_and_the_driver_ends() {
     const SITUATIONS: &[&str] = &["the ticket went first", "the writer went first", "nothing was ever committed"];
-    explore("last_handle", SITUATIONS, |reached| {
+    SCHEDULES.explore("last_handle", SITUATIONS, |reached| {
         let (world, hand) = World::start(slots(2));
         let slot = hand.try_reserve().expect("a slot");
         if toss() {

@@ -14,7 +14,7 @@ use shuttle::rand::{Rng as _, thread_rng};
 use shuttle::thread;
 use tokio::sync::watch;
 
-use crate::explore::explore;
+use crate::SCHEDULES;
 use crate::store::{Fate, Store};
 use crate::world::{Count, entry, env, keys, toss};
 
@@ -105,7 +105,7 @@ fn legacy_producers_commit_while_groups_are_written_and_callbacks_run() {
         "a callback ran beside a transaction",
         "a ticket was dropped unread",
     ];
-    explore("legacy_producers", SITUATIONS, |reached| {
+    SCHEDULES.explore("legacy_producers", SITUATIONS, |reached| {
         let (world, writer) = World::start(2);
         let (ran, before) = (Ran::default(), world.store.txns());
         let producers: Vec<_> = (0..3)
@@ -178,7 +178,7 @@ fn legacy_a_stop_tells_everybody_the_truth_once_and_in_order() {
         "unknown: stopped in flight",
         "stopped when idle",
     ];
-    explore("legacy_stop", SITUATIONS, |reached| {
+    SCHEDULES.explore("legacy_stop", SITUATIONS, |reached| {
         let (world, writer) = World::start(4);
         let ran = Ran::default();
         let producers: Vec<_> = (0..3)
@@ -239,7 +239,7 @@ fn legacy_whatever_becomes_of_a_transaction_each_entry_is_stored_once() {
         "admitted again",
         "sent again",
     ];
-    explore("legacy_unknown", SITUATIONS, |reached| {
+    SCHEDULES.explore("legacy_unknown", SITUATIONS, |reached| {
         let (world, writer) = World::start(4);
         let before = world.store.txns();
         for _ in 0..thread_rng().gen_range(1..3) {
@@ -298,7 +298,7 @@ fn l12_l14_legacy_a_cutover_at_any_moment_fences_the_writer_and_it_tells_the_tru
         "a reply was lost",
         "latest moved under the cutover",
     ];
-    explore("legacy_cutover", SITUATIONS, |reached| {
+    SCHEDULES.explore("legacy_cutover", SITUATIONS, |reached| {
         let (world, writer) = World::start(4);
         if toss() {
             reached.mark("a reply was lost");

@@ -5,7 +5,6 @@
 mod admission;
 mod callbacks;
 mod ending;
-mod explore;
 #[cfg(feature = "legacy")]
 mod legacy;
 mod producers;
@@ -13,3 +12,6 @@ mod store;
 mod tickets;
 mod unknown;
 mod world;
+
+/// Enough that each situation occurs.
+const SCHEDULES: ha_schedules::Schedules = ha_schedules::Schedules::of_each_kind(6_000);

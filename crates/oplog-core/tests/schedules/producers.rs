@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use ha_schedules::Reached;
 use ha_types::MonoTime;
 use oplog_core::{Outcome, WriterConfig};
 use shuttle::future::block_on;
 use shuttle::thread;
 
-use crate::explore::{Reached, explore};
+use crate::SCHEDULES;
 use crate::world::{Hand, World, slots, toss};
 
 const PRODUCERS: u8 = 3;
@@ -74,11 +75,11 @@ const SITUATIONS: &[&str] = &[
 
 #[test]
 fn producers_reserve_commit_and_abort_while_batches_are_sealed_and_completed() {
-    explore("producers", SITUATIONS, |reached| run(slots(2), reached));
+    SCHEDULES.explore("producers", SITUATIONS, |reached| run(slots(2), reached));
 }
 
 #[test]
 fn producers_come_back_during_the_seal_delay() {
     let config = WriterConfig { oplog_max_seal_delay: Duration::from_millis(100), ..slots(2) };
-    explore("producers_with_seal_delay", SITUATIONS, move |reached| run(config.clone(), reached));
+    SCHEDULES.explore("producers_with_seal_delay", SITUATIONS, move |reached| run(config.clone(), reached));
 }

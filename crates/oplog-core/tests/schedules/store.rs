@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use ha_kv::{Capabilities, Effect, Kv, KvError, KvErrorKind, MemoryKv, RangeLimit, RangePage, Txn, TxnKv, TxnOutcome};
+use ha_kv::test_kit::Detour;
+use ha_kv::{Effect, KvError, KvErrorKind, MemoryKv, Txn, TxnKv, TxnOutcome};
 use parking_lot::Mutex;
 use shuttle::future::{spawn, yield_now};
 use tokio::sync::oneshot;
@@ -75,7 +76,11 @@ impl Drop for Flight<'_> {
 }
 
 #[async_trait]
-impl TxnKv for Store {
+impl Detour for Store {
+    fn store(&self) -> &dyn TxnKv {
+        &*self.memory
+    }
+
     async fn txn(&self, txn: &Txn) -> Result<TxnOutcome, KvError> {
         let _flight = Flight::begin(&self.flying);
         self.txns.fetch_add(1, Ordering::SeqCst);
@@ -104,37 +109,10 @@ impl TxnKv for Store {
         });
         told.await.expect("the store's task answers")
     }
-}
 
-#[async_trait]
-impl Kv for Store {
     async fn get(&self, key: &[u8]) -> Result<Option<Bytes>, KvError> {
         yield_now().await;
-        self.memory.get(key).await
-    }
-
-    async fn put(&self, key: &[u8], value: Bytes) -> Result<(), KvError> {
-        self.memory.put(key, value).await
-    }
-
-    async fn range(&self, start: &[u8], end: &[u8], limit: RangeLimit) -> Result<RangePage, KvError> {
-        self.memory.range(start, end, limit).await
-    }
-
-    async fn delete(&self, key: &[u8]) -> Result<(), KvError> {
-        self.memory.delete(key).await
-    }
-
-    async fn delete_range(&self, start: &[u8], end: &[u8]) -> Result<u64, KvError> {
-        self.memory.delete_range(start, end).await
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        self.memory.capabilities()
-    }
-
-    fn as_txn(&self) -> Option<&dyn TxnKv> {
-        Some(self)
+        self.store().get(key).await
     }
 }
 

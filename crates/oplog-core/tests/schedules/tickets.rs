@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
+use ha_schedules::Reached;
 use oplog_core::{Outcome, Ticket};
 use shuttle::future::block_on;
 use shuttle::rand::{Rng as _, thread_rng};
 use shuttle::thread;
 
-use crate::explore::{Reached, explore};
+use crate::SCHEDULES;
 use crate::world::{Hand, World, slots};
 
 /// A waker that remembers.
@@ -69,7 +70,7 @@ fn tickets_are_polled_handed_over_dropped_and_blocked_on_while_they_are_resolved
         "dropped before it was woken",
         "blocked on",
     ];
-    explore("tickets", SITUATIONS, |reached| {
+    SCHEDULES.explore("tickets", SITUATIONS, |reached| {
         let (world, hand) = World::start(slots(4));
         let tasks: [fn(Ticket, &Reached); 3] = [handed_over, dropped, |ticket, reached| {
             reached.mark_if(ticket.outcome().is_none(), "blocked on");

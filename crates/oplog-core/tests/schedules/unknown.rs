@@ -5,7 +5,7 @@ use shuttle::future::block_on;
 use shuttle::rand::{Rng as _, thread_rng};
 use shuttle::thread;
 
-use crate::explore::explore;
+use crate::SCHEDULES;
 use crate::store::Fate;
 use crate::world::{World, slots};
 
@@ -21,7 +21,7 @@ fn a_store_that_loses_delays_and_refuses_closes_admission_until_it_is_cured() {
         "an unknown outcome turned out committed",
         "admitted again",
     ];
-    explore("unknown", SITUATIONS, |reached| {
+    SCHEDULES.explore("unknown", SITUATIONS, |reached| {
         let (world, hand) = World::start(slots(1));
         for _ in 0..thread_rng().gen_range(1..3) {
             let (fate, situation) = match thread_rng().gen_range(0..4) {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use ha_kv::Kv as _;
-use ha_types::{Clock, ClusterId, LeaderGuard, MonoTime, SeededEntropy, Seq};
+use ha_types::{AlwaysLeads, Clock, ClusterId, MonoTime, SeededEntropy, Seq};
 use oplog_core::record::BatchRecord;
 use oplog_core::{
     ApplyError, BatchId, BatchStorage, DurablePrefix, EntryRef, LogKeys, NewEntry, OpenOptions, OrderedWriter, Outcome,
@@ -17,19 +17,6 @@ use shuttle::rand::{Rng as _, thread_rng};
 use tokio::sync::watch;
 
 use crate::store::Store;
-
-/// Leadership that nobody takes.
-struct Always;
-
-impl LeaderGuard for Always {
-    fn serve_until(&self) -> Option<MonoTime> {
-        Some(MonoTime::from_origin(Duration::MAX))
-    }
-
-    fn holds(&self) -> bool {
-        true
-    }
-}
 
 /// A machine that knows how far it is.
 #[derive(Debug, Default)]
@@ -93,7 +80,8 @@ impl World {
             let storage = BatchStorage::open(store.clone(), keys(), options).await.expect("the log opens");
             storage.create_first_prefix().await.expect("a fresh log");
             let replica = Replica::empty(Count::default());
-            let claim = claim_and_verify(storage, replica, &Always, &*clock, &*entropy, Duration::from_millis(1)).await;
+            let claim =
+                claim_and_verify(storage, replica, &AlwaysLeads, &*clock, &*entropy, Duration::from_millis(1)).await;
             claim.expect("the claim").into_parts().1
         });
         let writer = OrderedWriter::start(claimed, config, WriterEnv { clock, entropy }).expect("the writer starts");

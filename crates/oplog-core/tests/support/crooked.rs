@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use ha_kv::{Capabilities, Kv, KvError, RangeLimit, RangePage, Txn, TxnKv, TxnOutcome};
+use ha_kv::test_kit::Detour;
+use ha_kv::{Capabilities, KvError, RangeLimit, RangePage, TxnKv};
 use parking_lot::Mutex;
 
 type BendGet = Box<dyn FnMut(&[u8], Option<Bytes>) -> Option<Bytes> + Send>;
@@ -49,9 +50,13 @@ impl Crooked {
 }
 
 #[async_trait]
-impl Kv for Crooked {
+impl Detour for Crooked {
+    fn store(&self) -> &dyn TxnKv {
+        &*self.store
+    }
+
     async fn get(&self, key: &[u8]) -> Result<Option<Bytes>, KvError> {
-        let answer = self.store.get(key).await?;
+        let answer = self.store().get(key).await?;
         self.reads.lock().push(Bytes::copy_from_slice(key));
         Ok(match &mut *self.get.lock() {
             Some(bend) => bend(key, answer),
@@ -59,12 +64,8 @@ impl Kv for Crooked {
         })
     }
 
-    async fn put(&self, key: &[u8], value: Bytes) -> Result<(), KvError> {
-        self.store.put(key, value).await
-    }
-
     async fn range(&self, start: &[u8], end: &[u8], limit: RangeLimit) -> Result<RangePage, KvError> {
-        let page = self.store.range(start, end, limit).await?;
+        let page = self.store().range(start, end, limit).await?;
         self.reads.lock().extend(page.pairs.iter().map(|pair| pair.key.clone()));
         Ok(match &mut *self.range.lock() {
             Some(bend) => bend(start, page),
@@ -72,27 +73,8 @@ impl Kv for Crooked {
         })
     }
 
-    async fn delete(&self, key: &[u8]) -> Result<(), KvError> {
-        self.store.delete(key).await
-    }
-
-    async fn delete_range(&self, start: &[u8], end: &[u8]) -> Result<u64, KvError> {
-        self.store.delete_range(start, end).await
-    }
-
     fn capabilities(&self) -> Capabilities {
-        self.declared.lock().clone().unwrap_or_else(|| self.store.capabilities())
-    }
-
-    fn as_txn(&self) -> Option<&dyn TxnKv> {
-        Some(self)
-    }
-}
-
-#[async_trait]
-impl TxnKv for Crooked {
-    async fn txn(&self, txn: &Txn) -> Result<TxnOutcome, KvError> {
-        self.store.txn(txn).await
+        self.declared.lock().clone().unwrap_or_else(|| self.store().capabilities())
     }
 }
 

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use ha_kv::Kv;
 use ha_kv::faulty::{Fault, OpKind, ServerLimits};
-use ha_types::Clock;
+use ha_types::{AlwaysLeads, Clock};
 use oplog_core::record::BatchCompression;
 use oplog_core::{
     BatchId, ClaimError, FaultKind, LogError, Outcome, Replica, Terminal, WriterConfig, claim_and_verify,
 };
 
-use crate::support::{Always, Log, Node, Payloads, ends, entry};
+use crate::support::{Log, Node, Payloads, ends, entry};
 
 fn zstd() -> WriterConfig {
     WriterConfig { oplog_batch_compression: BatchCompression::Zstd, ..WriterConfig::default() }
@@ -149,7 +149,7 @@ async fn a_frame_that_is_none_stops_a_reader_with_key_and_field_and_changes_noth
     let (storage, before) = (log.storage(log.client()).await, log.prefix().await);
     let (env, pause) = (log.env(), Duration::from_millis(1));
     let failed =
-        claim_and_verify(storage, Replica::empty(Payloads::default()), &Always, &*env.clock, &*env.entropy, pause)
+        claim_and_verify(storage, Replica::empty(Payloads::default()), &AlwaysLeads, &*env.clock, &*env.entropy, pause)
             .await
             .expect_err("a broken batch");
     assert!(failed.replica.machine().0.is_empty());

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
-use bytes::Bytes;
-use ha_kv::{Capabilities, Kv, KvError, MemoryKv, RangeLimit, RangePage, Txn, TxnKv, TxnOutcome};
-use ha_types::{SeededEntropy, SystemClock};
+use ha_kv::test_kit::Detour;
+use ha_kv::{KvError, MemoryKv, Txn, TxnKv, TxnOutcome};
+use ha_types::{AlwaysLeads, SeededEntropy, SystemClock};
 use oplog_core::{BatchStorage, OpenOptions, OrderedWriter, Replica, WriterConfig, WriterEnv, claim_and_verify};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::support::{Always, Log, Payloads, entry};
+use crate::support::{Log, Payloads, entry};
 
 type Request = (Txn, oneshot::Sender<Result<TxnOutcome, KvError>>);
 
@@ -22,38 +22,11 @@ struct Connected {
 }
 
 #[async_trait]
-impl Kv for Connected {
-    async fn get(&self, key: &[u8]) -> Result<Option<Bytes>, KvError> {
-        self.memory.get(key).await
+impl Detour for Connected {
+    fn store(&self) -> &dyn TxnKv {
+        &*self.memory
     }
 
-    async fn put(&self, key: &[u8], value: Bytes) -> Result<(), KvError> {
-        self.memory.put(key, value).await
-    }
-
-    async fn range(&self, start: &[u8], end: &[u8], limit: RangeLimit) -> Result<RangePage, KvError> {
-        self.memory.range(start, end, limit).await
-    }
-
-    async fn delete(&self, key: &[u8]) -> Result<(), KvError> {
-        self.memory.delete(key).await
-    }
-
-    async fn delete_range(&self, start: &[u8], end: &[u8]) -> Result<u64, KvError> {
-        self.memory.delete_range(start, end).await
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        self.memory.capabilities()
-    }
-
-    fn as_txn(&self) -> Option<&dyn TxnKv> {
-        Some(self)
-    }
-}
-
-#[async_trait]
-impl TxnKv for Connected {
     async fn txn(&self, txn: &Txn) -> Result<TxnOutcome, KvError> {
         let (answer, answered) = oneshot::channel();
         self.connection.send((txn.clone(), answer)).await.expect("the connection");
@@ -105,7 +78,7 @@ async fn a_full_batch_is_on_its_way_before_the_producers_in_line_fill_the_next()
     let (clock, entropy) = (Arc::new(SystemClock::new()), Arc::new(SeededEntropy::new(1)));
     let replica = Replica::empty(Payloads::default());
     let pause = std::time::Duration::from_millis(1);
-    let claim = claim_and_verify(storage, replica, &Always, &*clock, &*entropy, pause).await;
+    let claim = claim_and_verify(storage, replica, &AlwaysLeads, &*clock, &*entropy, pause).await;
     let claimed = claim.expect("the claim").into_parts().1;
     let config = WriterConfig { oplog_batch_max_entries: SLOTS, ..WriterConfig::default() };
     let writer = OrderedWriter::start(claimed, config, WriterEnv { clock, entropy }).expect("the writer starts");

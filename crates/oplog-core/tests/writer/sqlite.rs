@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ha_kv::{Effect, Kv, KvErrorKind, SqliteKv, SqliteOptions};
+use ha_types::AlwaysLeads;
 use oplog_core::{
     BatchStorage, Closed, OpenOptions, OrderedWriter, Outcome, Replica, Terminal, WriterConfig, WriterEnv, catch_up,
     claim_and_verify,
 };
 
-use crate::support::{Always, Log, Payloads, entry};
+use crate::support::{Log, Payloads, entry};
 
 struct File {
     directory: tempfile::TempDir,
@@ -40,7 +41,8 @@ impl File {
         storage.create_first_prefix().await.expect("a fresh log");
         let replica = Replica::empty(Payloads::default());
         let pause = Duration::from_millis(5);
-        let claim = claim_and_verify(storage, replica, &Always, &*clock, &*entropy, pause).await.expect("the claim");
+        let claim =
+            claim_and_verify(storage, replica, &AlwaysLeads, &*clock, &*entropy, pause).await.expect("the claim");
         let config = WriterConfig { oplog_batch_max_bytes: 60 << 10, ..WriterConfig::default() };
         let writer = OrderedWriter::start(claim.into_parts().1, config, env()).expect("the writer starts");
         Self { directory, kv, writer }

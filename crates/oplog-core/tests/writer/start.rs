@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use ha_kv::Kv;
-use ha_types::{Epoch, Seq};
+use ha_types::{AlwaysLeads, Epoch, Seq};
 use oplog_core::{
     CommitError, DurablePrefix, OrderedWriter, Outcome, Position, Replica, Terminal, WriterConfig, claim_and_verify,
 };
 
-use crate::support::{Always, Log, entry};
+use crate::support::{Log, entry};
 
 #[tokio::test]
 async fn a_bad_setting_hands_the_log_back_and_changes_nothing() {
@@ -55,7 +55,7 @@ async fn claimed_at(log: &Log, last_seq: u64) -> oplog_core::ClaimedLog {
     let replica = Replica::restored(Standing(prefix.last_seq), position).expect("it stands there");
     let storage = log.storage(log.client()).await;
     let (env, pause) = (log.env(), Duration::from_millis(1));
-    let claim = claim_and_verify(storage, replica, &Always, &*log.clock, &*env.entropy, pause);
+    let claim = claim_and_verify(storage, replica, &AlwaysLeads, &*log.clock, &*env.entropy, pause);
     claim.await.expect("the claim").into_parts().1
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ha_kv::faulty::{FaultyKv, RuntimeClock, Stage};
 use ha_kv::{Kv, MemoryKv};
-use ha_types::{ClusterId, LeaderGuard, MonoTime, SeededEntropy, Seq};
+use ha_types::{AlwaysLeads, ClusterId, SeededEntropy, Seq};
 use oplog_core::record::BatchRecord;
 use oplog_core::{
     ApplyError, BatchId, BatchStorage, ClaimedLog, DurablePrefix, EntryRef, LogKeys, NewEntry, OpenOptions,
@@ -25,19 +25,6 @@ impl StateMachine for Payloads {
     fn apply(&mut self, entry: EntryRef<'_>) -> Result<(), ApplyError> {
         self.0.push(entry.payload.to_vec());
         Ok(())
-    }
-}
-
-/// Leadership that nobody takes.
-pub(crate) struct Always;
-
-impl LeaderGuard for Always {
-    fn serve_until(&self) -> Option<MonoTime> {
-        Some(MonoTime::from_origin(Duration::MAX))
-    }
-
-    fn holds(&self) -> bool {
-        true
     }
 }
 
@@ -102,7 +89,7 @@ impl Log {
         let storage = self.storage(kv).await;
         let replica = Replica::empty(Payloads::default());
         let pause = Duration::from_millis(1);
-        let claim = claim_and_verify(storage, replica, &Always, &*self.clock, &*self.entropy, pause).await;
+        let claim = claim_and_verify(storage, replica, &AlwaysLeads, &*self.clock, &*self.entropy, pause).await;
         claim.expect("the claim").into_parts()
     }
 

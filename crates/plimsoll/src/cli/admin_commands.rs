@@ -5,22 +5,22 @@ use serde_json::{Value, json};
 
 use super::args::PolicyArgs;
 use super::client_args::ClientArgs;
-use super::exit::{self, Exit};
+use super::exit::Exit;
 use super::output;
 use crate::client::CallError;
 
 pub(super) async fn step_down(args: ClientArgs) -> Exit {
     let client = match args.client() {
         Ok(client) => client,
-        Err(error) => return exit::usage(&error),
+        Err(error) => return output::usage(&error, args.json),
     };
     match client.step_down(StepDownRequest {}).await {
         Err(error) => output::failed(&error, args.json),
         Ok(reply) => {
             if args.json {
-                println!("{}", json!({ "stepping_down": true, "epoch": reply.epoch }));
+                outln!("{}", json!({ "stepping_down": true, "epoch": reply.epoch }));
             } else {
-                println!("the leader of epoch {} hands over", reply.epoch);
+                outln!("the leader of epoch {} hands over", reply.epoch);
             }
             Exit::Done
         }
@@ -31,7 +31,7 @@ pub(super) async fn step_down(args: ClientArgs) -> Exit {
 pub(super) async fn policy(args: PolicyArgs) -> Exit {
     let client = match args.client.client() {
         Ok(client) => client,
-        Err(error) => return exit::usage(&error),
+        Err(error) => return output::usage(&error, args.client.json),
     };
     let PolicyArgs { put_grant_ms, default_lease_ms, longest_lease_ms, client: args } = args;
     let policy = match client.set_policy(SetPolicyRequest { put_grant_ms, default_lease_ms, longest_lease_ms }).await {
@@ -44,13 +44,13 @@ pub(super) async fn policy(args: PolicyArgs) -> Exit {
         ("longest_lease_ms", policy.longest_lease_ms),
     ];
     if args.json {
-        println!("{}", Value::Object(times.into_iter().map(|(k, v)| (k.to_owned(), json!(v))).collect()));
+        outln!("{}", Value::Object(times.into_iter().map(|(k, v)| (k.to_owned(), json!(v))).collect()));
     } else {
         let mut table = output::table(["time", "milliseconds"]);
         for (name, ms) in times {
             table.add_row([name, &ms.to_string()]);
         }
-        println!("{table}");
+        outln!("{table}");
     }
     Exit::Done
 }
@@ -61,14 +61,14 @@ pub(super) async fn status(args: ClientArgs) -> Exit {
     for endpoint in &args.endpoints {
         let client = match args.client_of(vec![endpoint.clone()]) {
             Ok(client) => client,
-            Err(error) => return exit::usage(&error),
+            Err(error) => return output::usage(&error, args.json),
         };
         rows.push((endpoint.clone(), client.status(StatusRequest {}).await));
     }
     let answered = rows.iter().filter(|(_, r)| r.is_ok()).count();
     if args.json {
         let nodes: Vec<_> = rows.iter().map(|(endpoint, reply)| row_json(endpoint, reply)).collect();
-        println!("{}", json!({ "nodes": nodes }));
+        outln!("{}", json!({ "nodes": nodes }));
     } else {
         let mut table =
             output::table(["endpoint", "node", "role", "epoch", "durable seq", "applied seq", "leader", "reason"]);
@@ -87,7 +87,7 @@ pub(super) async fn status(args: ClientArgs) -> Exit {
                 Err(error) => table.add_row([endpoint.as_str(), "", "", "", "", "", "", &error.to_string()]),
             };
         }
-        println!("{table}");
+        outln!("{table}");
     }
     match answered {
         0 => Exit::NotDone,

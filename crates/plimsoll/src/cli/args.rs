@@ -58,7 +58,9 @@ Examples:
 
 Exit codes:
   0 done   1 refused or failed   2 wrong usage or configuration   3 no leader reached, nothing done
-  4 outcome unknown   5 no such object or segment   6 some of several keys failed   130 second signal";
+  4 outcome unknown   5 no such object or segment   6 some of several keys failed
+  7 done, but the output could not be written   130 second signal
+  141 the reader of the output went away before all was looked at";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {

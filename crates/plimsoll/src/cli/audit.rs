@@ -46,7 +46,7 @@ pub(super) async fn run(args: AuditArgs) -> Exit {
     match read(&args).await {
         Ok((keys, report)) => {
             if args.json {
-                println!("{}", json::report(&keys, &report));
+                outln!("{}", json::report(&keys, &report));
             } else {
                 text::print(&keys, &report);
             }
@@ -54,9 +54,9 @@ pub(super) async fn run(args: AuditArgs) -> Exit {
         }
         Err(error) => {
             if args.json {
-                println!("{}", json::unread(&error));
+                outln!("{}", json::unread(&error));
             }
-            eprintln!("plimsoll: {error:#}");
+            errln!("plimsoll: {error:#}");
             Exit::Usage
         }
     }

@@ -6,6 +6,7 @@ mod fsck;
 mod json;
 mod ls;
 mod picture;
+mod trouble;
 
 use std::path::{Path, PathBuf};
 
@@ -13,8 +14,9 @@ use bucket_store::inspect::{Look, look};
 use bucket_store::vfs::{Access, DiskDir};
 use clap::{Args, Subcommand};
 use indicatif::HumanBytes;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
+pub(super) use self::trouble::Trouble;
 use super::exit::Exit;
 
 /// The version of every JSON object printed here; fields are added under the same one.
@@ -79,31 +81,47 @@ pub(super) fn run(command: BucketCommand) -> Exit {
 impl Place {
     /// Takes the directory.
     fn open(&self, access: Access) -> Result<DiskDir, Exit> {
-        DiskDir::open(&self.dir, access).map_err(|error| self.unread(&error))
+        DiskDir::open(&self.dir, access).map_err(|error| self.unread(error))
     }
 
-    /// Takes the directory and looks at it.
-    fn look(&self) -> Result<(DiskDir, Look), Exit> {
+    /// Takes the directory, looks at it and lets go of it: whoever reads slowly what is printed keeps no store from opening it.
+    fn look(&self) -> Result<Look, Exit> {
         let dir = self.open(Access::Inspect)?;
-        let seen = look(&dir).map_err(|error| self.unread(&error))?;
-        Ok((dir, seen))
+        look(&dir).map_err(|error| self.unread(error))
     }
 
     /// Nothing could be read or judged.
-    fn unread(&self, error: &dyn std::fmt::Display) -> Exit {
-        self.ended("unread", error, Exit::Usage)
+    fn unread(&self, why: impl Into<Trouble>) -> Exit {
+        self.ended("unread", why, Exit::Usage)
     }
 
-    /// It was refused, and nothing was changed.
-    fn refused(&self, error: &dyn std::fmt::Display) -> Exit {
-        self.ended("refused", error, Exit::Refused)
+    /// What was typed is wrong, and nothing was tried.
+    fn usage(&self, why: impl Into<Trouble>) -> Exit {
+        self.ended("usage", why, Exit::Usage)
     }
 
-    fn ended(&self, verdict: &str, error: &dyn std::fmt::Display, exit: Exit) -> Exit {
+    /// One of the buckets that were asked for is not there.
+    fn has_no_bucket(&self, id: u64) -> Exit {
+        let dir = self.dir.display();
+        let what = format!("there is no bucket {id} in {dir}");
+        self.usage(Trouble::new(
+            "NO_SUCH_BUCKET",
+            format!("bucket {id}"),
+            what,
+            "name one that plimsoll bucket ls lists",
+        ))
+    }
+
+    fn ended(&self, verdict: &str, why: impl Into<Trouble>, exit: Exit) -> Exit {
+        self.ended_with(verdict, &why.into(), Map::new(), exit)
+    }
+
+    /// As [`Self::ended`], with more for programs.
+    fn ended_with(&self, verdict: &str, why: &Trouble, more: Map<String, Value>, exit: Exit) -> Exit {
         if self.json {
-            println!("{}", json!({ "schema": SCHEMA, "verdict": verdict, "error": error.to_string() }));
+            print_trouble(verdict, why, more);
         }
-        eprintln!("plimsoll: {error}");
+        errln!("plimsoll: {why}");
         exit
     }
 
@@ -115,6 +133,14 @@ impl Place {
     fn path_json(&self) -> Value {
         self.dir.to_string_lossy().into()
     }
+}
+
+/// The one object of a command that did not do what it was asked.
+pub(super) fn print_trouble(verdict: &str, why: &Trouble, more: Map<String, Value>) {
+    let mut report = Map::from_iter([("schema".to_owned(), json!(SCHEMA)), ("verdict".to_owned(), json!(verdict))]);
+    report.extend(why.json());
+    report.extend(more);
+    outln!("{}", Value::Object(report));
 }
 
 /// Bytes for people.

@@ -11,12 +11,12 @@ pub(super) fn run(args: &CheckArgs) -> Exit {
         for setting in SETTINGS {
             table.add_row([setting.key, &setting.env(), setting.default.unwrap_or("-"), setting.help]);
         }
-        println!("{table}");
+        outln!("{table}");
         return Exit::Done;
     }
     let layers = match args.serve.layers() {
         Ok(layers) => layers,
-        Err(error) => return exit::usage(&error),
+        Err(error) => return output::usage(&error, args.json),
     };
     let checked = layers.build();
     let values = layers.report();
@@ -26,13 +26,13 @@ pub(super) fn run(args: &CheckArgs) -> Exit {
             .map(|(key, value, from)| (key.to_owned(), serde_json::json!({ "value": value, "from": from })))
             .collect();
         let error = checked.as_ref().err().map(ToString::to_string);
-        println!("{}", serde_json::json!({ "valid": checked.is_ok(), "error": error, "settings": settings }));
+        outln!("{}", serde_json::json!({ "valid": checked.is_ok(), "error": error, "settings": settings }));
     } else {
         let mut table = output::table(["key", "value", "from"]);
         for (key, value, from) in values {
             table.add_row([key, &value, &from]);
         }
-        println!("{table}");
+        outln!("{table}");
     }
     match checked {
         Ok(_) => Exit::Done,

@@ -10,7 +10,7 @@ use clap::Args;
 use ha_types::{Seq, SystemClock, SystemEntropy};
 use master::MasterState;
 use oplog_core::legacy::{CutoverCheck, CutoverError, CutoverOptions, CutoverPlan, LegacyLog, base_of};
-use oplog_core::{BatchStorage, DurablePrefix, FirstPrefix, WriterEnv};
+use oplog_core::{BatchStorage, DurablePrefix, FaultKind, FirstPrefix, LogError, WriterEnv};
 
 use self::facts::Facts;
 use self::progress::{Progress, Watched};
@@ -110,7 +110,20 @@ async fn open(args: &CutoverArgs) -> anyhow::Result<Work> {
 }
 
 impl Work {
+    /// Looks, and replays the log. What one damaged reading could explain is read a second time before it counts: the state was fed from
+    /// that reading, so all is replayed once more, into a new one.
     async fn prepare(&self, options: CutoverOptions) -> Result<CutoverCheck<Watched<MasterState>>, CutoverError> {
+        match self.look(options).await {
+            Err(error) if is_doubtful(&error) => {
+                tracing::warn!(%error, "a doubtful reading; reading the log again");
+                self.progress.replaying_again();
+                self.look(options).await
+            }
+            looked => looked,
+        }
+    }
+
+    async fn look(&self, options: CutoverOptions) -> Result<CutoverCheck<Watched<MasterState>>, CutoverError> {
         let machine = Watched::new(MasterState::new(), self.progress.clone());
         CutoverPlan::prepare(&self.storage, machine, options, self.env.clone()).await
     }
@@ -169,6 +182,19 @@ async fn check(work: &Work, facts: &mut Facts) -> Result<Outcome, CutoverError> 
     Err(refused)
 }
 
+/// Whether one damaged reading could explain it. A hole was read twice when it is told, and an entry that cannot be applied is as it was
+/// written: its checksum says so.
+fn is_doubtful(error: &CutoverError) -> bool {
+    let CutoverError::Log(LogError::Fault(fault)) = error else { return false };
+    matches!(
+        fault.kind,
+        FaultKind::LegacyUndecodable
+            | FaultKind::LegacyKeySequence
+            | FaultKind::LegacyLatest
+            | FaultKind::PrefixUndecodable
+    )
+}
+
 /// The exit of a refusal.
 fn exit_of(error: &CutoverError) -> Exit {
     match error {
@@ -185,3 +211,6 @@ impl Facts {
         self.above = plan.above().map(ToString::to_string);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,7 +9,7 @@ use crate::client::CallError;
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Exit {
+pub(crate) enum Exit {
     /// Done.
     Done = 0,
     /// Refused, or failed in another way; nothing was done.
@@ -24,6 +24,10 @@ pub(super) enum Exit {
     Absent = 5,
     /// Of several things, some were done and some were not.
     Partly = 6,
+    /// Done, but the output could not be written.
+    Unprinted = 7,
+    /// Nobody reads the output any more, and the rest was not looked at. Shells give a program that a closed pipe has ended the same one.
+    CutShort = 141,
 }
 
 impl From<Exit> for ExitCode {
@@ -51,7 +55,7 @@ impl Exit {
 
 /// Says what is wrong with what was typed.
 pub(super) fn usage(error: &impl std::fmt::Display) -> Exit {
-    eprintln!("plimsoll: {error}");
+    errln!("plimsoll: {error}");
     Exit::Usage
 }
 
@@ -60,7 +64,7 @@ pub(super) fn report(result: anyhow::Result<()>) -> Exit {
     match result {
         Ok(()) => Exit::Done,
         Err(error) => {
-            eprintln!("plimsoll: {error:#}");
+            errln!("plimsoll: {error:#}");
             Exit::Refused
         }
     }

@@ -21,6 +21,8 @@ pub(super) fn init(format: LogFormat, filter: Option<&str>, is_server: bool) -> 
     let filter = EnvFilter::try_new(filter)
         .map_err(|e| format!("--log {filter:?} is no filter ({e}); write for example info or plimsoll=debug,info"))?;
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // A line that cannot be written would be complained of on the same closed pipe, which panics.
+    let lines = lines.log_internal_errors(false);
     let begun = match format {
         LogFormat::Text => {
             let colour = std::io::IsTerminal::is_terminal(&std::io::stderr());

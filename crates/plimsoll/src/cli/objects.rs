@@ -8,7 +8,7 @@ use ha_types::{Entropy, SystemEntropy};
 use serde_json::{Value, json};
 
 use super::args::{DurabilityArgs, GetArgs, LsArgs, PutArgs, RemoveArgs};
-use super::exit::{self, Exit};
+use super::exit::Exit;
 use super::output;
 use crate::client::{CallError, Client};
 
@@ -24,7 +24,7 @@ impl DurabilityArgs {
 pub(super) async fn put(args: PutArgs) -> Exit {
     let (client, key) = match args.client.client().and_then(|c| Ok((c, args.keys.bytes(&args.key)?))) {
         Ok(ready) => ready,
-        Err(error) => return exit::usage(&error),
+        Err(error) => return output::usage(&error, args.client.json),
     };
     let entropy = SystemEntropy;
     let id = (u128::from(entropy.next_u64()) << 64) | u128::from(entropy.next_u64());
@@ -72,10 +72,10 @@ pub(super) async fn put(args: PutArgs) -> Exit {
             "durability": promised,
             "replicas": output::ranges_json(&granted.replicas),
         });
-        println!("{value}");
+        outln!("{value}");
     } else {
-        println!("put {} ({} bytes): {promised}", output::key_text(&key), args.size);
-        println!("{}", output::ranges(&granted.replicas));
+        outln!("put {} ({} bytes): {promised}", output::key_text(&key), args.size);
+        outln!("{}", output::ranges(&granted.replicas));
     }
     Exit::Done
 }
@@ -83,7 +83,7 @@ pub(super) async fn put(args: PutArgs) -> Exit {
 pub(super) async fn get(args: GetArgs) -> Exit {
     let (client, key) = match args.client.client().and_then(|c| Ok((c, args.keys.bytes(&args.key)?))) {
         Ok(ready) => ready,
-        Err(error) => return exit::usage(&error),
+        Err(error) => return output::usage(&error, args.client.json),
     };
     let request = GetRequest { tenant: args.keys.tenant, key: key.clone(), lease_ms: args.lease_ms };
     match client.get(request).await {
@@ -96,12 +96,12 @@ pub(super) async fn get(args: GetArgs) -> Exit {
                 "lease_ms": reply.lease_ms,
                 "replicas": output::ranges_json(&reply.replicas),
             });
-            println!("{value}");
+            outln!("{value}");
             Exit::Done
         }
         Ok(reply) => {
-            println!("{} ({} bytes), lease {} ms", output::key_text(&key), reply.size, reply.lease_ms);
-            println!("{}", output::ranges(&reply.replicas));
+            outln!("{} ({} bytes), lease {} ms", output::key_text(&key), reply.size, reply.lease_ms);
+            outln!("{}", output::ranges(&reply.replicas));
             Exit::Done
         }
     }
@@ -111,7 +111,7 @@ pub(super) async fn remove(args: RemoveArgs) -> Exit {
     let keys: Result<Vec<_>, _> = args.names.iter().map(|n| args.keys.bytes(n)).collect();
     let (client, keys) = match args.client.client().and_then(|c| Ok((c, keys?))) {
         Ok(ready) => ready,
-        Err(error) => return exit::usage(&error),
+        Err(error) => return output::usage(&error, args.client.json),
     };
     let durability = args.durability.wire();
     let mut results = Vec::with_capacity(keys.len());
@@ -134,7 +134,7 @@ pub(super) async fn remove(args: RemoveArgs) -> Exit {
         rows.extend(row);
     }
     if args.client.json {
-        println!("{}", json!({ "results": rows }));
+        outln!("{}", json!({ "results": rows }));
     }
     match exits.first() {
         Some(first) if exits.iter().all(|e| e == first) => *first,
@@ -153,7 +153,7 @@ fn removal(key: &[u8], result: &RemoveResult, as_json: bool) -> (Exit, Option<Va
                     Some(json!({ "key": output::key_json(key), "removed": true, "durability": promised })),
                 );
             }
-            println!("removed {}: {promised}", output::key_text(key));
+            outln!("removed {}: {promised}", output::key_text(key));
             (Exit::Done, None)
         }
         Some(remove_result::Result::Error(detail)) => {
@@ -162,11 +162,11 @@ fn removal(key: &[u8], result: &RemoveResult, as_json: bool) -> (Exit, Option<Va
                 let error = output::error_json(detail);
                 return (exit, Some(json!({ "key": output::key_json(key), "removed": false, "error": error })));
             }
-            eprintln!("plimsoll: {}: {}", output::key_text(key), detail.message);
+            errln!("plimsoll: {}: {}", output::key_text(key), detail.message);
             (exit, None)
         }
         None => {
-            eprintln!("plimsoll: {}: the server answered with a result of a later version", output::key_text(key));
+            errln!("plimsoll: {}: the server answered with a result of a later version", output::key_text(key));
             (Exit::Unknown, None)
         }
     }
@@ -176,7 +176,7 @@ pub(super) async fn ls(args: LsArgs) -> Exit {
     let after = args.after.as_deref().map(|k| args.keys.bytes(k)).transpose();
     let (client, after) = match args.client.client().and_then(|c| Ok((c, after?))) {
         Ok(ready) => ready,
-        Err(error) => return exit::usage(&error),
+        Err(error) => return output::usage(&error, args.client.json),
     };
     match list(&client, &args.keys.tenant, after.unwrap_or_default(), args.limit).await {
         Err(error) => output::failed(&error, args.client.json),
@@ -192,7 +192,7 @@ pub(super) async fn ls(args: LsArgs) -> Exit {
                     })
                 })
                 .collect();
-            println!("{}", json!({ "objects": objects }));
+            outln!("{}", json!({ "objects": objects }));
             Exit::Done
         }
         Ok(objects) => {
@@ -201,7 +201,7 @@ pub(super) async fn ls(args: LsArgs) -> Exit {
                 let key = output::key_text(&o.key);
                 table.add_row([key, o.size.to_string(), o.replicas.to_string(), output::hex(&o.incarnation)]);
             }
-            println!("{table}");
+            outln!("{table}");
             Exit::Done
         }
     }

@@ -4,7 +4,7 @@ use comfy_table::{Table, presets};
 use ha_rpc::v1::{Durability, ErrorDetail, ReplicaRange};
 use serde_json::{Value, json};
 
-use super::exit::Exit;
+use super::exit::{self, Exit};
 use crate::client::CallError;
 
 /// A table with a heading.
@@ -74,6 +74,14 @@ pub(super) fn error_json(detail: &ErrorDetail) -> Value {
     json!({ "code": code, "message": detail.message, "retry_after_ms": retry })
 }
 
+/// Says what is wrong with what was typed, to programs too.
+pub(super) fn usage(error: &impl std::fmt::Display, as_json: bool) -> Exit {
+    if as_json {
+        outln!("{}", json!({ "error": { "code": "USAGE", "message": error.to_string() } }));
+    }
+    exit::usage(error)
+}
+
 /// Prints a failed call.
 pub(super) fn failed(error: &CallError, as_json: bool) -> Exit {
     if as_json {
@@ -82,9 +90,9 @@ pub(super) fn failed(error: &CallError, as_json: bool) -> Exit {
             CallError::Unknown(_) => json!({ "code": "UNKNOWN", "message": error.to_string() }),
             CallError::NotDone(_) => json!({ "code": "NOT_DONE", "message": error.to_string() }),
         };
-        println!("{}", json!({ "error": value }));
+        outln!("{}", json!({ "error": value }));
     } else {
-        eprintln!("plimsoll: {error}");
+        errln!("plimsoll: {error}");
     }
     Exit::of(error)
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::args::SegmentCommand;
 use super::client_args::ClientArgs;
-use super::exit::{self, Exit};
+use super::exit::Exit;
 use super::output;
 use crate::client::{CallError, Client};
 
@@ -35,16 +35,16 @@ async fn change(
 ) -> Exit {
     let client = match args.client() {
         Ok(client) => client,
-        Err(error) => return exit::usage(&error),
+        Err(error) => return output::usage(&error, args.json),
     };
     match call(&client).await {
         Err(error) => output::failed(&error, args.json),
         Ok(durability) => {
             let promised = output::durability(durability);
             if args.json {
-                println!("{}", json!({ "segment": id, "result": done, "durability": promised }));
+                outln!("{}", json!({ "segment": id, "result": done, "durability": promised }));
             } else {
-                println!("{done} segment {id}: {promised}");
+                outln!("{done} segment {id}: {promised}");
             }
             Exit::Done
         }
@@ -54,7 +54,7 @@ async fn change(
 async fn ls(args: &ClientArgs) -> Exit {
     let client = match args.client() {
         Ok(client) => client,
-        Err(error) => return exit::usage(&error),
+        Err(error) => return output::usage(&error, args.json),
     };
     let segments = match all(&client).await {
         Ok(segments) => segments,
@@ -62,7 +62,7 @@ async fn ls(args: &ClientArgs) -> Exit {
     };
     if args.json {
         let segments: Vec<_> = segments.iter().map(segment_json).collect();
-        println!("{}", json!({ "segments": segments }));
+        outln!("{}", json!({ "segments": segments }));
         return Exit::Done;
     }
     let mut table = output::table(["segment", "endpoint", "base", "bytes", "free", "used", "held", "puts", "open"]);
@@ -75,7 +75,7 @@ async fn ls(args: &ClientArgs) -> Exit {
         let numbers = [s.base, s.size, s.free_bytes, s.used_bytes, s.held_bytes, s.running_puts].map(|n| n.to_string());
         table.add_row([s.segment_id, s.endpoint].into_iter().chain(numbers).chain([open]));
     }
-    println!("{table}");
+    outln!("{table}");
     Exit::Done
 }
 

@@ -5,11 +5,11 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
-/// A child process. Dropping it kills it.
+/// A child process. Dropping it kills it and waits for its end.
 #[derive(Debug)]
 pub(super) struct Process {
     pub(super) name: String,
@@ -52,9 +52,13 @@ impl Process {
 
     /// Sends a signal without waiting for its effect.
     pub(super) fn signal(&self, signal: Signal) -> Result<()> {
-        let pid = self.child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-        let pid = pid.with_context(|| format!("{} has ended already", self.name))?;
+        let pid = self.pid().with_context(|| format!("{} has ended already", self.name))?;
         kill_process(pid, signal).with_context(|| format!("{} cannot be signalled", self.name))
+    }
+
+    /// `None` once its end is known.
+    fn pid(&self) -> Option<Pid> {
+        self.child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw)
     }
 
     /// Fails with the process's last words if it has ended.
@@ -81,5 +85,33 @@ impl Process {
         let text = String::from_utf8_lossy(&text);
         let lines: Vec<&str> = text.lines().collect();
         lines[lines.len().saturating_sub(12)..].join("\n")
+    }
+}
+
+/// A process that was only sent a signal still ends the call that it is in, and so may make a file while its folder is being removed.
+impl Drop for Process {
+    fn drop(&mut self) {
+        if let Some(pid) = self.pid()
+            && self.child.start_kill().is_ok()
+        {
+            // Not taken from the child, which would signal its id again. There is nothing to do about an error of either.
+            let _ = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
+            let _ = self.child.try_wait();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_process_is_gone_when_its_value_is() {
+        let folder = tempfile::tempdir().unwrap();
+        // This test program again, which lists its tests to nobody who reads them.
+        let process = Process::start("child", folder.path(), &["--list".to_owned()]).unwrap();
+        let pid = process.child.id().unwrap();
+        drop(process);
+        assert!(!Path::new(&format!("/proc/{pid}")).exists(), "it runs, or nobody has asked for its end");
     }
 }

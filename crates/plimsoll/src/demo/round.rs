@@ -57,9 +57,7 @@ pub(super) async fn play(cluster: &Cluster, args: &DemoArgs, progress: &Progress
     heir.process.check()?;
     let moments = moments.with(&ledgers, args.graceful);
     let report = judge_round(cluster, args, &admin, &ledgers, &moments).await?;
-    // Counted now: the crowd may have been done before the last claim was looked at.
-    let claims = judge::claims(cluster.kv(), cluster.root(), &cluster.name).await?;
-    Ok(RoundReport { failovers: claims.saturating_sub(1), ..report })
+    Ok(RoundReport { failovers: space.failovers(cluster).await?, ..report })
 }
 
 /// Space to put into. A new primary hands out none that an older one may have handed out, so each gets a segment of its own.
@@ -75,12 +73,24 @@ impl Space {
 
     /// Mounts a segment if the log was claimed since the last look.
     async fn follow(&mut self, cluster: &Cluster) -> Result<()> {
-        let claims = judge::claims(cluster.kv(), cluster.root(), &cluster.name).await?;
-        if claims > self.claims {
-            self.claims = claims;
+        if let Some(claims) = self.look(cluster).await? {
             mount(&self.admin, &format!("claim-{claims}")).await?;
         }
         Ok(())
+    }
+
+    /// Claims after the first. Counted now: the crowd may have been done before the last claim was looked at.
+    async fn failovers(&mut self, cluster: &Cluster) -> Result<u64> {
+        self.look(cluster).await?;
+        Ok(self.claims.saturating_sub(1))
+    }
+
+    /// The number of claims, if there are more than at the last look.
+    async fn look(&mut self, cluster: &Cluster) -> Result<Option<u64>> {
+        let claims = judge::claims(cluster.kv(), cluster.root(), &cluster.name).await?;
+        let more = claims > self.claims;
+        self.claims = self.claims.max(claims);
+        Ok(more.then_some(claims))
     }
 }
 
@@ -139,4 +149,33 @@ pub(super) async fn mount(client: &Client, name: &str) -> Result<()> {
         }
     }
     unreachable!("names do not run out")
+}
+
+#[cfg(test)]
+mod tests {
+    use oplog_core::{DurablePrefix, Epoch, Owner};
+
+    use super::*;
+
+    /// The log is claimed for the `claims`th time.
+    async fn claim(cluster: &Cluster, claims: u64) {
+        let prefix = DurablePrefix { epoch: Epoch::new(claims), owner: Owner::new(claims), ..DurablePrefix::FRESH };
+        let key = format!("{}/{}/durable_prefix", cluster.root(), cluster.name);
+        cluster.kv().put(key.as_bytes(), prefix.encode().into()).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_failover_that_ends_after_the_last_look_at_the_claims_is_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        let cluster = Cluster::new(None, None, folder.path()).await.unwrap();
+        let mut space = Space::new(client(&["127.0.0.1:1".to_owned()], PATIENCE).unwrap());
+        claim(&cluster, 1).await;
+        assert_eq!(space.look(&cluster).await.unwrap(), Some(1));
+        assert_eq!(space.look(&cluster).await.unwrap(), None, "nobody claimed it meanwhile");
+        claim(&cluster, 2).await;
+        assert_eq!(space.look(&cluster).await.unwrap(), Some(2));
+        // The crowd is done, and nobody looks any more.
+        claim(&cluster, 3).await;
+        assert_eq!(space.failovers(&cluster).await.unwrap(), 2);
+    }
 }

@@ -56,8 +56,8 @@ impl Printer {
                 "last_seq": p.last_seq.get(),
             })),
             (true, None) => line(&json!({ "kind": "prefix", "key": key.to_string(), "absent": true })),
-            (false, Some(p)) => println!("durable prefix at {key}:\n  {}\n", p.encode()),
-            (false, None) => println!("no durable prefix at {key}\n"),
+            (false, Some(p)) => outln!("durable prefix at {key}:\n  {}\n", p.encode()),
+            (false, None) => outln!("no durable prefix at {key}\n"),
         }
     }
 
@@ -75,7 +75,7 @@ impl Printer {
             }));
         }
         let view = view.map_or_else(|| "no producer view".into(), |view| format!("producer view {view}"));
-        println!("durable prefix of Mooncake's at {key} ({view}):\n  {}\n", original.prefix.escape_ascii());
+        outln!("durable prefix of Mooncake's at {key} ({view}):\n  {}\n", original.prefix.escape_ascii());
     }
 
     pub(super) fn batch(&mut self, record: &BatchRecord) {
@@ -98,13 +98,21 @@ impl Printer {
             }));
         } else {
             if !self.heading_printed {
-                println!(
+                outln!(
                     "{:>12} {:>14} {:>14} {:>7} {:>9} {:>9} {:>6} {:>8} {:>14}",
-                    "batch", "first seq", "last seq", "entries", "bytes", "raw", "epoch", "crc", "unix ms"
+                    "batch",
+                    "first seq",
+                    "last seq",
+                    "entries",
+                    "bytes",
+                    "raw",
+                    "epoch",
+                    "crc",
+                    "unix ms"
                 );
                 self.heading_printed = true;
             }
-            println!(
+            outln!(
                 "{:>12} {:>14} {:>14} {:>7} {:>9} {:>9} {:>6} {:08x} {:>14}",
                 header.batch_id,
                 header.first_seq,
@@ -138,7 +146,7 @@ impl Printer {
             }));
         } else {
             let (key, bytes) = (entry.key.escape_ascii(), entry.payload.len());
-            println!("{:>27} {op:<16} {}/{key} ({bytes} bytes)", entry.seq, entry.tenant);
+            outln!("{:>27} {op:<16} {}/{key} ({bytes} bytes)", entry.seq, entry.tenant);
         }
     }
 
@@ -148,7 +156,7 @@ impl Printer {
         if self.json {
             line(&json!({ "kind": "fault", "fault": shown.kind, "text": shown.text }));
         } else {
-            println!("FAULT {}: {}", shown.kind, shown.text);
+            outln!("FAULT {}: {}", shown.kind, shown.text);
         }
     }
 
@@ -162,7 +170,7 @@ impl Printer {
                 "faults": self.faults,
             }));
         } else {
-            println!(
+            outln!(
                 "\n{} batches, {} entries, {} bytes, {} faults (nothing truncates the log yet, so it only grows)",
                 all.batches(),
                 all.entries,
@@ -174,5 +182,5 @@ impl Printer {
 }
 
 fn line(value: &Value) {
-    println!("{value}");
+    outln!("{value}");
 }

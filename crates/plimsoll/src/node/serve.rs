@@ -100,7 +100,7 @@ pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
 fn announce(config: &Config, address: &str, pages: &tokio::net::TcpListener) -> anyhow::Result<()> {
     let admin = pages.local_addr()?.to_string();
     let line = serde_json::json!({ "node": config.node.as_str(), "grpc": address, "admin": admin });
-    println!("{line}");
+    outln!("{line}");
     tracing::info!(node = %config.node, cluster = %config.cluster, store = %config.store, grpc = address, admin, "listening");
     Ok(())
 }

@@ -6,7 +6,7 @@ use ha_rpc::v1::admin_service_server::AdminService as Service;
 use ha_rpc::v1::{
     Durability, SetPolicyReply, SetPolicyRequest, StatusReply, StatusRequest, StepDownReply, StepDownRequest,
 };
-use master::{Master, MasterError, Policy};
+use master::{Master, MasterError, Policy, PolicyChange};
 use tonic::{Request, Response, Status};
 
 use super::convert;
@@ -30,14 +30,8 @@ async fn changed_policy(master: &Master, request: SetPolicyRequest) -> Result<Po
     if request == SetPolicyRequest::default() {
         return master.durable_policy().await;
     }
-    let now = master.policy();
-    let policy = Policy {
-        put_grant_ms: request.put_grant_ms.unwrap_or(now.put_grant_ms),
-        default_lease_ms: request.default_lease_ms.unwrap_or(now.default_lease_ms),
-        longest_lease_ms: request.longest_lease_ms.unwrap_or(now.longest_lease_ms),
-    };
-    master.set_policy(policy).await?;
-    Ok(policy)
+    let SetPolicyRequest { put_grant_ms, default_lease_ms, longest_lease_ms } = request;
+    master.change_policy(PolicyChange { put_grant_ms, default_lease_ms, longest_lease_ms }).await
 }
 
 #[tonic::async_trait]

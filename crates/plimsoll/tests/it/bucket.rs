@@ -1,123 +1,17 @@
-//! `bucket ls|fsck|explain|adopt` as they are typed, on real directories: what is printed, for people and for programs, the exits, and
-//! that looking changes nothing.
+//! `bucket ls|fsck|explain` as they are typed, on real directories: what is printed, for people and for programs, the exits, and that
+//! looking changes nothing.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use bucket_store::format::intent::Round;
 use bucket_store::format::names::{BucketId, GC_INTENT, ID_HIGH_WATER, MARKER};
-use bucket_store::format::test_kit::{TestRecord, put_bucket, put_identity, put_intents, put_mooncake_bucket};
-use bucket_store::vfs::sim::SimDisk;
-use bucket_store::vfs::{Access, DiskDir, Vfs};
+use bucket_store::format::test_kit::{TestRecord, put_identity, put_mooncake_bucket};
+use bucket_store::vfs::{Access, DiskDir};
 use serde_json::json;
 
+use crate::buckets::{Buckets, ids, says};
 use crate::kit::{Ran, finish, plimsoll, refused, run};
-use crate::terminal::{answer_on_a_terminal, finish_on_a_terminal};
-
-/// A bucket directory.
-struct Buckets {
-    temp: tempfile::TempDir,
-}
-
-impl Buckets {
-    fn empty() -> Self {
-        let temp = tempfile::tempdir().unwrap();
-        std::fs::create_dir(temp.path().join("buckets")).unwrap();
-        Self { temp }
-    }
-
-    /// Bucket 1: `a` superseded, `b` deleted. Bucket 2: `a` and `c` of the default tenant live. Bucket 3: half dead, and a key of another
-    /// tenant.
-    fn usual() -> Self {
-        let place = Self::empty();
-        place.writes(put_identity);
-        place.put(1, &[TestRecord::live(b"default\0a", 1, 100), TestRecord::dead(b"default\0b", 2, 200)]);
-        place.put(2, &[TestRecord::live(b"default\0a", 3, 300), TestRecord::live(b"default\0c/1", 4, 70_000)]);
-        place.put(3, &[TestRecord::live(b"other\0c\xff", 5, 50_000), TestRecord::dead(b"default\0c/2", 6, 50_000)]);
-        place
-    }
-
-    fn path(&self) -> PathBuf {
-        self.temp.path().join("buckets")
-    }
-
-    /// Writes files without a lock on the directory: a child that another test starts meanwhile would inherit it for a moment.
-    fn writes(&self, write: impl FnOnce(&dyn Vfs) -> std::io::Result<()>) {
-        let dir = SimDisk::new().mount().unwrap();
-        write(&dir).unwrap();
-        for entry in dir.list().unwrap() {
-            let file = dir.open(&entry.name).unwrap();
-            let mut bytes = vec![0; file.len().unwrap().try_into().unwrap()];
-            assert_eq!(file.read_at(&mut bytes, 0).unwrap(), bytes.len());
-            std::fs::write(self.path().join(&entry.name), bytes).unwrap();
-        }
-    }
-
-    fn put(&self, id: u64, records: &[TestRecord]) {
-        self.writes(|dir| put_bucket(dir, id, records));
-    }
-
-    fn intents(&self, rounds: &[Round]) {
-        self.writes(|dir| put_intents(dir, rounds));
-    }
-
-    fn change(&self, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
-        let mut bytes = std::fs::read(self.path().join(name)).unwrap();
-        change(&mut bytes);
-        std::fs::write(self.path().join(name), bytes).unwrap();
-    }
-
-    fn remove(&self, name: &str) {
-        std::fs::remove_file(self.path().join(name)).unwrap();
-    }
-
-    /// Every name, and the bytes of what is a file.
-    fn snapshot(&self) -> BTreeMap<String, Option<Vec<u8>>> {
-        let entries = std::fs::read_dir(self.path()).unwrap().map(|entry| entry.unwrap());
-        entries.map(|e| (e.file_name().to_string_lossy().into_owned(), std::fs::read(e.path()).ok())).collect()
-    }
-
-    /// Runs a command that must change nothing.
-    fn looks(&self, what: &str, more: &[&str]) -> Ran {
-        let before = self.snapshot();
-        let ran = self.does(what, more);
-        assert_eq!(self.snapshot(), before, "{what} {more:?} changes nothing");
-        ran
-    }
-
-    fn does(&self, what: &str, more: &[&str]) -> Ran {
-        let path = self.path().display().to_string();
-        run(&[&["bucket", what, &path], more].concat())
-    }
-
-    /// `kind file field` of each fault, and that text and JSON agree on them.
-    fn faults(&self) -> Vec<String> {
-        let ran = self.looks("fsck", &["--json"]);
-        let report = ran.json();
-        let listed = report["faults"]["listed"].as_array().unwrap();
-        assert_eq!(ran.code, i32::from(!listed.is_empty()), "{report}");
-        let text = self.looks("fsck", &[]);
-        assert_eq!((text.code, text.out.matches("FAULT ").count()), (ran.code, listed.len()), "{text:?}");
-        let field = |fault: &serde_json::Value, name: &str| fault[name].as_str().unwrap().to_owned();
-        for fault in listed {
-            for name in ["expected", "found", "remedy"] {
-                assert!(!field(fault, name).is_empty(), "{name}: {fault}");
-                assert!(text.out.contains(&field(fault, name)), "{name}: {fault}");
-            }
-        }
-        listed.iter().map(|f| [field(f, "kind"), field(f, "file"), field(f, "field")].join(" ")).collect()
-    }
-}
-
-fn ids(ids: &[u64]) -> Vec<BucketId> {
-    ids.iter().copied().map(BucketId).collect()
-}
-
-fn says(text: &str, words: &[&str]) {
-    for word in words {
-        assert!(text.contains(word), "{word}: {text}");
-    }
-}
+use crate::terminal::finish_on_a_terminal;
 
 #[test]
 fn ls_draws_live_and_dead_space_of_each_bucket() {
@@ -385,6 +279,7 @@ fn explain_says_why_a_bucket_is_a_candidate_and_what_recovery_would_do() {
     let candidates: Vec<_> = gc["buckets"].as_array().unwrap().iter().map(|b| b["candidate"].clone()).collect();
     assert_eq!(candidates, [json!(true), json!(false), json!(true)], "{gc}");
     assert_eq!(gc["next"], json!({ "does": "remove_dead", "buckets": [1] }));
+    assert_eq!(gc["quarantined_bytes"], 0);
     let one = place.looks("explain", &["2", "--json"]).json();
     assert_eq!(one["gc"]["buckets"].as_array().unwrap().len(), 1);
     refused(&place.looks("explain", &["42"]), 2, "42", "plimsoll bucket ls");
@@ -413,6 +308,22 @@ fn explain_says_why_a_bucket_is_a_candidate_and_what_recovery_would_do() {
     place.remove("9.meta");
     let ran = place.looks("explain", &[]);
     says(&ran.out, &["The next open refuses, and changes nothing", "committed_target_damaged: 9.meta"]);
+}
+
+#[test]
+fn explain_says_what_is_in_quarantine_and_that_no_gc_gives_it_back() {
+    let place = Buckets::usual();
+    std::fs::write(place.path().join("2.meta"), b"PLBT and then nothing").unwrap();
+    let ran = place.looks("explain", &["--capacity", "1MiB"]);
+    says(&ran.out, &["are in quarantine, and no GC gives them back", "smaller by as much"]);
+    let gc = place.looks("explain", &["--capacity", "1MiB", "--json"]).json()["gc"].clone();
+    let of = |field: &str| gc[field].as_u64().unwrap();
+    let quarantined = of("quarantined_bytes");
+    let blocks = std::os::unix::fs::MetadataExt::blocks(&std::fs::metadata(place.path().join("2.bucket")).unwrap());
+    assert_eq!(quarantined, blocks * 512);
+    assert!(quarantined > 0 && of("used_bytes") > quarantined, "{gc}");
+    // The watermarks are shares of what is left.
+    assert_eq!(of("high_bytes"), quarantined + ((1 << 20) - quarantined) * 9 / 10, "{gc}");
 }
 
 #[test]
@@ -489,63 +400,12 @@ fn a_repair_of_another_storages_directory_changes_nothing() {
 fn b15_a_repair_of_an_unknown_version_changes_nothing() {
     let place = Buckets::usual();
     std::fs::write(place.path().join("11.bucket"), b"half").unwrap();
-    place.change("2.meta", |bytes| bytes[4] = 2);
+    place.change("2.meta", |bytes| bytes[4] = 3);
     let ran = place.looks("fsck", &["--repair"]);
     assert_eq!(ran.code, 1, "{ran:?}");
-    says(&ran.out, &["not repaired: 2.meta has version 2", "FAULT unknown_version: 2.meta: version at byte 4"]);
+    says(&ran.out, &["not repaired: 2.meta has version 3", "FAULT unknown_version: 2.meta: version at byte 4"]);
     let json = place.looks("fsck", &["--repair", "--json"]).json();
     assert!(json["repair"]["refused"].as_str().unwrap().contains("2.meta"), "{json}");
-}
-
-#[test]
-fn a_directory_of_mooncakes_is_shown_and_adopted_only_when_asked_in_words() {
-    let place = Buckets::empty();
-    place.writes(|dir| put_mooncake_bucket(dir, 3, &[(b"t\0a", b"old"), (b"t\0b", b"value")]));
-    place.writes(|dir| put_mooncake_bucket(dir, 7, &[(b"t\0a", b"newer")]));
-    let ran = place.looks("ls", &[]);
-    says(&ran.out, &["no marker", "served, Mooncake's", "2 buckets with 2 live objects"]);
-    let ran = place.looks("fsck", &[]);
-    assert_eq!(ran.code, 0, "{ran:?}");
-    says(&ran.out, &["not adopted", "3 of them Mooncake's, which have no checksum"]);
-    says(&place.looks("explain", &[]).out, &["refuses, unless the directory is adopted"]);
-
-    let as_whom = ["--segment", "ssd-1", "--cluster", "c1"];
-    refused(&place.looks("adopt", &as_whom), 2, "one-way", "--one-way");
-    let json = place.looks("adopt", &[&as_whom[..], &["--json"]].concat());
-    assert_eq!((json.code, &json.json()["verdict"]), (2, &json!("refused")));
-    let ran = place.does("adopt", &[&as_whom[..], &["--one-way"]].concat());
-    assert_eq!(ran.code, 0, "{ran:?}");
-    says(&ran.out, &["adopted for good: 2 buckets with 2 live objects", "segment ssd-1 of cluster c1"]);
-    assert_eq!(place.faults(), [""; 0]);
-    says(&place.looks("ls", &[]).out, &["segment ssd-1, cluster c1", "2 buckets with 2 live objects"]);
-    let objects = place.looks("ls", &["--objects", "--json"]).json();
-    assert_eq!(objects["objects"][0]["bucket"], 7, "the highest bucket wins");
-
-    let again = place.looks("adopt", &[&as_whom[..], &["--one-way"]].concat());
-    refused(&again, 1, "adopted already", "ssd-1");
-    let empty = Buckets::empty();
-    refused(&empty.looks("adopt", &[&as_whom[..], &["--one-way"]].concat()), 1, "empty", "marks it by itself");
-}
-
-#[test]
-fn adoption_is_asked_for_on_a_terminal_and_only_the_segment_id_is_a_yes() {
-    let place = Buckets::empty();
-    place.writes(|dir| put_mooncake_bucket(dir, 3, &[(b"t\0a", b"old"), (b"t\0b", b"value")]));
-    let asked = |line: &str| {
-        let mut command = plimsoll();
-        command.args(["bucket", "adopt", "--segment", "ssd-1", "--cluster", "c1"]).arg(place.path());
-        answer_on_a_terminal(command, line)
-    };
-    let before = place.snapshot();
-    for no in ["", "yes", "ssd-2"] {
-        let ran = asked(no);
-        assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{ran:?}");
-        says(&ran.err, &["1 bucket with 2 live objects", "There is no way back", "nothing was changed"]);
-        assert_eq!(place.snapshot(), before);
-    }
-    let ran = asked("ssd-1");
-    assert_eq!(ran.code, 0, "{ran:?}");
-    says(&ran.out, &["adopted for good: 1 bucket with 2 live objects"]);
 }
 
 #[test]
@@ -577,4 +437,31 @@ fn the_help_teaches_with_examples_and_exit_codes() {
         says(&help.out, &["Examples:", &format!("plimsoll bucket {what} /mnt"), "Exit codes:", "--json"]);
         assert!(help.out.lines().all(|line| line.chars().count() <= 110), "{}", help.out);
     }
+}
+
+/// The program with this said to the shell before it.
+fn with_limit(limit: &str, args: &[&str]) -> Ran {
+    let mut command = std::process::Command::new("sh");
+    command.arg("-c").arg(format!("{limit} && exec \"$0\" \"$@\"")).arg(env!("CARGO_BIN_EXE_plimsoll")).args(args);
+    finish(command)
+}
+
+#[test]
+fn more_buckets_than_the_soft_limit_of_open_files_are_opened_and_the_hard_one_is_named() {
+    let place = Buckets::empty();
+    place.writes(put_identity);
+    for id in 1..=60 {
+        place.put(id, &[TestRecord::live(format!("default\0{id}").as_bytes(), id as u8, 10)]);
+    }
+    std::fs::write(place.path().join("61.bucket"), "half").unwrap();
+    let path = place.path().display().to_string();
+    let repair = ["bucket", "fsck", &path, "--repair"];
+    let before = place.snapshot();
+    let ran = with_limit("ulimit -n 100", &repair);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    says(&ran.out, &["not repaired: ", "its limit is 100", "ulimit -n"]);
+    assert_eq!(place.snapshot(), before);
+    let ran = with_limit("ulimit -S -n 100", &repair);
+    assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);
+    assert!(!place.path().join("61.bucket").exists());
 }

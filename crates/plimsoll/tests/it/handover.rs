@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ha_rpc::v1::{ErrorCode, ErrorDetail, GetRequest, MountSegmentRequest, PutEndRequest, PutStartRequest};
 
 use crate::kit::{Place, block_on, eventually, mount, must, raw, run};
 
-/// So long that a hand-over within [`AT_ONCE`] cannot be its end.
-const LONG_TTL_MS: u64 = 60_000;
-const AT_ONCE: Duration = Duration::from_secs(15);
+/// So long that a role that is waited for cannot come of its end: what is left of it after the last keep-alive is more than
+/// [`SOON`](crate::kit::SOON).
+const LONG_TTL_MS: u64 = 120_000;
 
 #[test]
 fn sigterm_hands_over_at_once_and_exits_0() {
@@ -18,10 +18,8 @@ fn sigterm_hands_over_at_once_and_exits_0() {
     let (a, b) = place.pair();
     mount(&[&a], "seg-1");
     must(&[&a], &["put", "k", "--size", "5"]);
-    let began = Instant::now();
     a.signal("TERM");
     b.wait_for_role("leader");
-    assert!(began.elapsed() < AT_ONCE, "{:?}", began.elapsed());
     assert_eq!(a.ended(), Some(0));
     must(&[&b], &["get", "k"]);
 }
@@ -31,11 +29,9 @@ fn step_down_hands_over_and_the_old_leader_follows() {
     let place = Place::new(LONG_TTL_MS);
     let (a, b) = place.pair();
     let epoch = a.role()["epoch"].clone();
-    let began = Instant::now();
     let said = must(&[&b], &["step-down"]);
     assert_eq!(said["epoch"], epoch);
     b.wait_for_role("leader");
-    assert!(began.elapsed() < AT_ONCE, "{:?}", began.elapsed());
     a.wait_for_role("standby");
     mount(&[&a], "seg-1");
     let durable = b.role()["durable"]["seq"].clone();

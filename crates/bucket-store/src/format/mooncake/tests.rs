@@ -39,7 +39,10 @@ fn the_wire_pages_vector_is_read() {
         table.slots.iter().map(|s| (&*s.key, s.offset, s.value_len, s.value_offset(table.layout))).collect();
     assert_eq!(slots, [(&b"default\0a"[..], 0, 100, 9), (&b"default\0bb"[..], 109, 200, 119)]);
     assert!(
-        table.slots.iter().all(|s| s.incarnation == ObjectIncarnation::LEGACY && s.write_number == 0 && !s.tombstoned)
+        table
+            .slots
+            .iter()
+            .all(|s| s.incarnation == ObjectIncarnation::LEGACY && s.write_number == 0 && s.tombstone.is_none())
     );
     assert_eq!(Table::decode(&unhex(VECTOR), BucketId(3), 319).unwrap(), table);
     let again = Table::decode(&table.encode().unwrap(), BucketId(3), 319).unwrap();

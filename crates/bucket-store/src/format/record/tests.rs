@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::super::error::FormatError;
 use super::super::test_bytes::hex;
-use super::{CHUNK_BYTES, ChunkRange, MAX_HEADER_BYTES, RecordHeader, verify_raw_key};
+use super::{CHUNK_BYTES, ChunkRange, MAX_HEADER_BYTES, MAX_WRITE_NUMBER, RecordHeader, verify_raw_key};
 
 const CHUNK: u64 = CHUNK_BYTES as u64;
 
@@ -167,6 +167,21 @@ fn an_empty_value_or_a_key_without_tenant_is_no_record() {
     assert_eq!(RecordHeader::decode(&empty).unwrap_err().field(), "value_len");
     let keyless = record(b"tk", 1, b"v");
     assert_eq!(RecordHeader::decode(&keyless).unwrap_err().field(), "key");
+}
+
+#[test]
+fn a_write_number_past_the_highest_is_no_record() {
+    let of = |write_number| {
+        let mut bytes = Vec::new();
+        RecordHeader { write_number, ..name(b"t\0k", 1, b"v") }.encode_into(b"v", &mut bytes);
+        RecordHeader::decode(&bytes)
+            .map(|(header, _)| header.write_number)
+            .map_err(|e| (e.field().to_owned(), e.found()))
+    };
+    assert_eq!(of(MAX_WRITE_NUMBER), Ok(MAX_WRITE_NUMBER));
+    for number in [MAX_WRITE_NUMBER + 1, u64::MAX] {
+        assert_eq!(of(number), Err(("write_number".into(), number.to_string())));
+    }
 }
 
 #[test]

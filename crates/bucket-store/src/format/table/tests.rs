@@ -5,17 +5,18 @@ use proptest::prelude::*;
 
 use super::super::error::FormatError;
 use super::super::names::BucketId;
-use super::super::test_bytes::{hex, refuses_every_cut_and_flip, refuses_more_in_the_body, with_crc};
-use super::{RecordLayout, Slot, Table};
+use super::super::record::MAX_WRITE_NUMBER;
+use super::super::test_bytes::{hex, refuses_every_cut_and_flip, refuses_more_in_the_body, unhex, with_crc};
+use super::{RecordLayout, Slot, Table, Tombstone};
 
 fn slot(key: &[u8], number: u8, offset: u64, value_len: u32) -> Slot {
     let incarnation = ObjectIncarnation::from_bytes([number; 16]);
-    Slot { key: key.into(), incarnation, write_number: number.into(), offset, value_len, tombstoned: false }
+    Slot { key: key.into(), incarnation, write_number: number.into(), offset, value_len, tombstone: None }
 }
 
 fn table() -> Table {
     let first = slot(b"t\0a", 1, 0, 10);
-    let second = Slot { tombstoned: true, ..slot(b"t\0b", 2, 57, 20) };
+    let second = Slot { tombstone: Some(Tombstone::Replaced), ..slot(b"t\0b", 2, 57, 20) };
     Table { bucket: BucketId(9), layout: RecordLayout::Checksummed, age: 4, data_len: 124, slots: vec![first, second] }
 }
 
@@ -25,7 +26,7 @@ fn decode(bytes: &[u8]) -> Result<Table, FormatError> {
 
 /// The bytes of a table, checked by nobody.
 fn unchecked(table: &Table) -> Vec<u8> {
-    let mut out = b"PLBT\x01\0".to_vec();
+    let mut out = b"PLBT\x02\0".to_vec();
     out.extend_from_slice(&[u8::from(table.layout == RecordLayout::Checksummed), 0]);
     for number in [table.bucket.0, table.age, table.data_len] {
         out.extend_from_slice(&number.to_le_bytes());
@@ -37,21 +38,37 @@ fn unchecked(table: &Table) -> Vec<u8> {
         out.extend_from_slice(&slot.incarnation.to_bytes());
         out.extend_from_slice(&(slot.key.len() as u32).to_le_bytes());
         out.extend_from_slice(&slot.value_len.to_le_bytes());
-        out.push(slot.tombstoned.into());
+        out.push(slot.tombstone.map_or(0, |it| if it == Tombstone::Deleted { 3 } else { 1 }));
         out.extend_from_slice(&slot.key);
     }
     with_crc(out)
 }
 
+const GOLDEN_1: &str = "504c425401000100090000000000000004000000000000007c0000000000000002000000000000000000000001000000\
+    0000000001010101010101010101010101010101030000000a0000000074006139000000000000000200000000000000\
+    02020202020202020202020202020202030000001400000001740062474a76f6";
+
 #[test]
 fn golden_bytes_of_version_1() {
-    let bytes = table().encode().unwrap();
-    let golden = "504c425401000100090000000000000004000000000000007c0000000000000002000000000000000000000001000000\
+    let bytes = unhex(GOLDEN_1);
+    assert_eq!(decode(&bytes), Ok(table()), "its tombstone does not say why, so it says the less");
+    refuses_every_cut_and_flip(&bytes, decode);
+    refuses_more_in_the_body(&bytes, decode);
+}
+
+#[test]
+fn golden_bytes_of_version_2() {
+    let mut table = table();
+    table.slots.push(Slot { tombstone: Some(Tombstone::Deleted), ..slot(b"t\0c", 3, 124, 5) });
+    table.data_len = 176;
+    let bytes = table.encode().unwrap();
+    let golden = "504c42540200010009000000000000000400000000000000b00000000000000003000000000000000000000001000000\
         0000000001010101010101010101010101010101030000000a0000000074006139000000000000000200000000000000\
-        02020202020202020202020202020202030000001400000001740062474a76f6";
+        020202020202020202020202020202020300000014000000017400627c00000000000000030000000000000003030303\
+        030303030303030303030303030000000500000003740063c517e88e";
     assert_eq!(hex(&bytes), golden);
-    assert_eq!(bytes.len() as u64, table().encoded_len());
-    assert_eq!(decode(&bytes), Ok(table()));
+    assert_eq!(bytes.len() as u64, table.encoded_len());
+    assert_eq!(decode(&bytes), Ok(table));
     refuses_every_cut_and_flip(&bytes, decode);
     refuses_more_in_the_body(&bytes, decode);
 }
@@ -73,7 +90,7 @@ fn a_raw_table_of_ours_keeps_mooncakes_layout() {
 #[test]
 fn each_fault_is_named_with_its_slot_and_byte_by_both_sides() {
     type Change = fn(&mut Table);
-    let cases: [(Change, &str, u64, &str); 14] = [
+    let cases: [(Change, &str, u64, &str); 16] = [
         (|t| t.bucket = BucketId(0), "bucket", 8, "0"),
         (|t| t.age = 0, "age", 16, "0"),
         (|t| t.age = 10, "age", 16, "10"),
@@ -83,6 +100,8 @@ fn each_fault_is_named_with_its_slot_and_byte_by_both_sides() {
         (|t| t.slots.swap(0, 1), "slots[1].offset", 80, "0"),
         (|t| t.slots[0].value_len = 0, "slots[0].value_len", 72, "0"),
         (|t| t.slots[0].value_len = u32::MAX, "slots[0].offset", 36, "0 and 4295229482 bytes"),
+        (|t| t.slots[1].write_number = 1 << 63, "slots[1].write_number", 88, "9223372036854775808"),
+        (|t| t.bucket = BucketId(1 << 63), "bucket", 8, "9223372036854775808"),
         (|t| t.slots[1].key = (*b"tbb").into(), "slots[1].key", 121, ""),
         (|t| t.slots[1].key = (*b"\0bb").into(), "slots[1].key", 121, ""),
         (|t| t.slots[1].key = (*b"tb\0").into(), "slots[1].key", 121, ""),
@@ -127,20 +146,24 @@ fn a_table_of_another_bucket_or_beside_a_short_data_file_is_refused() {
 
 #[test]
 fn b15_unknown_version_layout_flag_and_reserved_byte_are_told_from_damage() {
-    let golden = unchecked(&table());
-    for (at, field, known) in [
-        (4, "version", "version 1"),
-        (6, "layout", "0 (Mooncake's raw) and 1"),
-        (7, "reserved byte", "0"),
-        (76, "flags", "0 and 1 (tombstoned)"),
+    let (first, second) = (unhex(GOLDEN_1), unchecked(&table()));
+    for (golden, at, byte, field, known) in [
+        (&second, 4, 3, "version", "versions 1 and 2"),
+        (&second, 4, 0, "version", "versions 1 and 2"),
+        (&second, 6, 2, "layout", "0 (Mooncake's raw) and 1"),
+        (&second, 7, 2, "reserved byte", "0"),
+        (&second, 76, 2, "flags", "0, 1 (replaced) and 3 (deleted)"),
+        (&second, 76, 7, "flags", "0, 1 (replaced) and 3 (deleted)"),
+        (&first, 76, 2, "flags", "0 and 1 (tombstoned)"),
+        (&first, 76, 3, "flags", "0 and 1 (tombstoned)"),
     ] {
         let mut bytes = golden[..golden.len() - 4].to_vec();
-        bytes[at] = 2;
+        bytes[at] = byte;
         let err = decode(&with_crc(bytes)).unwrap_err();
         assert!(err.is_unknown_version(), "{err}");
         assert_eq!(
-            (err.field(), err.offset(), err.expected().as_str(), err.found().as_str()),
-            (field, at as u64, known, "2")
+            (err.field(), err.offset(), err.expected(), err.found()),
+            (field, at as u64, known.to_owned(), byte.to_string())
         );
     }
 }
@@ -159,18 +182,18 @@ fn some_table() -> impl Strategy<Value = Table> {
         "[a-c]{1,3}",
         proptest::collection::vec(any::<u8>(), 1..6),
         any::<[u8; 16]>(),
-        any::<u64>(),
+        0..=MAX_WRITE_NUMBER,
         1_u32..200_000,
         0_u64..3,
-        any::<bool>(),
+        proptest::sample::select(vec![None, Some(Tombstone::Replaced), Some(Tombstone::Deleted)]),
     );
     (1..u64::MAX >> 1, proptest::collection::vec(slot, 0..12)).prop_map(|(bucket, parts)| {
         let mut end = 0;
         let mut slots: Vec<Slot> = Vec::new();
-        for (tenant, key, incarnation, write_number, value_len, gap, tombstoned) in parts {
+        for (tenant, key, incarnation, write_number, value_len, gap, tombstone) in parts {
             let key = [tenant.as_bytes(), &[0], &key].concat().into();
             let incarnation = ObjectIncarnation::from_bytes(incarnation);
-            let slot = Slot { key, incarnation, write_number, offset: end + gap, value_len, tombstoned };
+            let slot = Slot { key, incarnation, write_number, offset: end + gap, value_len, tombstone };
             end = slot.offset + slot.record_len(RecordLayout::Checksummed);
             if slots.iter().all(|other| (&other.key, other.incarnation) != (&slot.key, slot.incarnation)) {
                 slots.push(slot);
@@ -200,14 +223,16 @@ proptest! {
     #[test]
     fn no_bytes_panic_and_what_decodes_encodes_to_the_same(at: proptest::sample::Index, byte: u8, bytes in proptest::collection::vec(any::<u8>(), 0..150)) {
         let _ = decode(&bytes);
-        let _ = decode(&with_crc([&b"PLBT\x01\0\x01\0"[..], &bytes].concat()));
+        let _ = decode(&with_crc([&b"PLBT\x02\0\x01\0"[..], &bytes].concat()));
         let golden = unchecked(&table());
         let mut bytes = golden[..golden.len() - 4].to_vec();
         let at = at.index(bytes.len());
         bytes[at] = byte;
         let bytes = with_crc(bytes);
         if let Ok(table) = decode(&bytes) {
-            prop_assert_eq!(table.encode().unwrap(), bytes);
+            // What version 1 says is written anew in the same places.
+            let written = if bytes[4] == 1 { with_crc([b"PLBT\x02", &bytes[5..bytes.len() - 4]].concat()) } else { bytes };
+            prop_assert_eq!(table.encode().unwrap(), written);
         }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ha_types::ObjectIncarnation;
+use parking_lot::Mutex;
 use proptest::prelude::*;
 
 use super::*;
@@ -40,7 +41,7 @@ fn sources(records: &[(u64, usize, bool)]) -> Sources {
             write_number: n as u64,
             offset: content.len() as u64,
             value_len: u32::try_from(*len).unwrap(),
-            tombstoned: false,
+            tombstone: None,
         };
         let record = |out: &mut Vec<u8>| {
             RecordHeader::of(&from).encode_into(&value, out);
@@ -112,6 +113,80 @@ fn b5_the_buffer_is_the_same_however_much_is_copied() {
     sources.run(&mut copier, &*sources.target()).unwrap();
     assert_eq!(copier.buffer.len(), before);
     assert!(before < 66_000, "a buffer of {before} bytes");
+}
+
+/// A file that notes what it is asked, and what it is told that it will be asked.
+#[derive(Debug)]
+struct Noted<'a> {
+    file: &'a dyn VfsFile,
+    bucket: BucketId,
+    notes: &'a Mutex<Notes>,
+}
+
+/// (bucket, offset, length) of each.
+#[derive(Debug, Default)]
+struct Notes {
+    read: Vec<(BucketId, u64, u64)>,
+    announced: Vec<(BucketId, u64, u64)>,
+}
+
+impl VfsFile for Noted<'_> {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.notes.lock().read.push((self.bucket, offset, buf.len() as u64));
+        self.file.read_at(buf, offset)
+    }
+
+    fn will_read(&self, offset: u64, len: u64) {
+        self.notes.lock().announced.push((self.bucket, offset, len));
+    }
+
+    fn write_all_at(&self, _: &[u8], _: u64) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn allocate(&self, _: u64) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.file.len()
+    }
+
+    fn allocated_bytes(&self) -> io::Result<u64> {
+        self.file.allocated_bytes()
+    }
+}
+
+#[test]
+fn what_the_next_buffer_takes_is_announced_before_this_one_is_written_and_nothing_else_is() {
+    let records: Vec<_> = (0..40).map(|n| (n % 4, 60_000 + n as usize * 9_000, n % 3 != 0)).collect();
+    let sources = sources(&records);
+    let target = sources.target();
+    let notes = Mutex::new(Notes::default());
+    let files: BTreeMap<_, _> =
+        sources.files.iter().map(|(id, file)| (*id, Noted { file: &**file, bucket: *id, notes: &notes })).collect();
+    let buffer_bytes = 256 << 10;
+    let mut copier = Copier::new(sources.items.clone(), TARGET, buffer_bytes);
+    let mut announced: Option<Vec<_>> = None;
+    let covers = |announced: &[(BucketId, u64, u64)], (bucket, offset, len): (BucketId, u64, u64)| {
+        let within =
+            |(b, begin, long): &(BucketId, u64, u64)| *b == bucket && *begin <= offset && offset + len <= begin + long;
+        announced.iter().any(within)
+    };
+    while !copier.is_finished() {
+        copier.step(|id| files.get(&id).map(|file| file as &dyn VfsFile), &*target).unwrap();
+        let now = std::mem::take(&mut *notes.lock());
+        if let Some(announced) = announced {
+            assert!(now.read.iter().all(|read| covers(&announced, *read)), "{announced:?} {:?}", now.read);
+        }
+        assert!(now.announced.iter().map(|(.., len)| len).sum::<u64>() <= buffer_bytes as u64);
+        announced = Some(now.announced);
+    }
+    assert_eq!(announced, Some(Vec::new()), "after the last record there is nothing to announce");
 }
 
 #[test]

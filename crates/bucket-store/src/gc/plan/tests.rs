@@ -6,6 +6,7 @@ use super::*;
 use crate::gc::facts::Hold;
 
 mod converges;
+mod quarantine;
 
 const MIB: u64 = 1 << 20;
 
@@ -37,7 +38,7 @@ fn bucket(id: u64, live_mib: u64, dead_mib: u64) -> BucketFacts {
 }
 
 fn room(pressure: bool) -> Room {
-    Room { physical_bytes: 950 * MIB, free_bytes: 1 << 40, pressure, no_copy_until: None }
+    Room { physical_bytes: 950 * MIB, out_of_reach_bytes: 0, free_bytes: 1 << 40, pressure, no_copy_until: None }
 }
 
 fn at(s: u64) -> MonoTime {
@@ -233,7 +234,7 @@ fn every_verdict_says_what_it_found() {
 fn the_limits_are_those_of_the_settings() {
     let config = crate::Config { capacity_bytes: 1_000 * MIB, ..crate::Config::default() };
     let expected = PlanLimits { evict: true, ..limits() };
-    assert_eq!(PlanLimits::of(&config, true), expected);
+    assert_eq!(PlanLimits::of(&config, 0, true), expected);
 }
 
 #[test]

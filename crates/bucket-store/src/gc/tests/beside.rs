@@ -9,6 +9,7 @@ use crate::format::names::BucketId;
 use crate::gc::facts::Hold;
 use crate::gc::plan::Verdict;
 use crate::gc::{Evictor, GcStep};
+use crate::observer::Event;
 use crate::store::Adoption;
 use crate::vfs::sim::{Image, OpKind, SimDisk};
 
@@ -56,7 +57,14 @@ fn figures_are_told_after_each_round_and_at_rest() {
     it.put(&[(1, 1, 90_000), (2, 1, 9_000)]);
     it.put(&[(3, 1, 9_000)]);
     assert!(it.delete(1, 1) && it.delete(3, 1));
+    let before = it.blocks_of_data();
     it.settle();
+    // One bucket is replaced, one goes: what is said to be free are the blocks of both.
+    let freed = it.told.sum(|event| if let Event::GcCleaned { freed_bytes, .. } = event { *freed_bytes } else { 0 });
+    assert_eq!(freed, before);
+    let copied =
+        it.told.sum(|event| if let Event::GcCommitted { copied_bytes, .. } = event { *copied_bytes } else { 0 });
+    assert_eq!(copied.next_multiple_of(4096), it.blocks_of_data());
     let told = it.told.figures();
     let last = told.last().unwrap();
     assert_eq!((last.gc_candidates, last.gc_rounds_open, last.dead_bytes, last.buckets), (0, 0, 0, 1));

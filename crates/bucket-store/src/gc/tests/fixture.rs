@@ -47,6 +47,11 @@ impl Told {
         self.0.lock().iter().filter(|event| is(event)).count()
     }
 
+    /// The sum over all events.
+    pub(super) fn sum(&self, of: impl Fn(&Event) -> u64) -> u64 {
+        self.0.lock().iter().map(of).sum()
+    }
+
     /// How many of these words begin an event's name, in the order they came.
     pub(super) fn names(&self) -> Vec<String> {
         let name = |event: &Event| format!("{event:?}").split([' ', '{']).next().unwrap_or_default().to_owned();

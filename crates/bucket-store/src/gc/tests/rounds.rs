@@ -102,6 +102,48 @@ fn a_bucket_that_is_not_durable_is_no_source() {
     assert!(matches!(it.store.gc_explain()[0].verdict, Verdict::Held(Hold::Unpublished)));
 }
 
+/// Two published buckets, of which all but one live object is dead for readers, `replaced` of these only as long as the power stays on.
+fn half_replaced(replaced: u64, replaced_len: usize) -> Fixture {
+    let it = Fixture::with(Config { durability: Durability::Relaxed, relaxed_limit_bytes: 1 << 30, ..config() }, None);
+    for b in [100, 200] {
+        let replaced = (0..replaced).map(|n| (b + n, 1, replaced_len));
+        it.put(&replaced.chain([(b + 90, 1, 100_000), (b + 91, 1, 300_000)]).collect::<Vec<_>>());
+    }
+    assert_eq!(it.store.publish_pending().unwrap(), 2);
+    for b in [100, 200] {
+        assert!(it.delete(b + 91, 1));
+        it.put(&(0..replaced).map(|n| (b + n, 2, 100)).collect::<Vec<_>>());
+    }
+    it
+}
+
+#[test]
+fn b5_what_is_carried_along_does_not_outgrow_the_target_fewer_sources_go_then() {
+    // Together they would be too many bytes; too many records.
+    for (replaced, len) in [(1, 450_000), (26, 1_000)] {
+        let it = half_replaced(replaced, len);
+        assert!(matches!(it.step_while_again(), GcStep::Wait(_)), "{:?}", it.told.names());
+        let rounds = |of: usize| {
+            it.told.count(|event| matches!(event, Event::GcCommitted { sources, .. } if sources.len() == of))
+        };
+        assert_eq!((rounds(1), rounds(2)), (2, 0), "{replaced} records of {len} bytes: {:?}", it.told.names());
+        {
+            let state = it.store.state.read();
+            for bucket in state.buckets() {
+                assert!(bucket.bucket().data_len <= config().bucket_size_bytes, "{} bytes", bucket.bucket().data_len);
+                assert!(bucket.slots().len() <= config().bucket_keys, "{} records", bucket.slots().len());
+            }
+        }
+        // With what replaces it durable they fit into one.
+        it.store.publish_pending().unwrap();
+        it.settle();
+        assert_eq!((rounds(1), rounds(2)), (2, 1), "{:?}", it.told.names());
+        for b in [100, 200] {
+            assert_eq!((it.read(b + 90), it.read(b)), (Some(value(b + 90, 1, 100_000)), Some(value(b, 2, 100))));
+        }
+    }
+}
+
 #[test]
 fn a_throttled_copy_leaves_time_to_others_and_little_to_its_last_sync() {
     let config = Config { gc_copy_share: 0.5, gc_copy_bytes_per_s: Some(1 << 20), ..config() };

@@ -39,6 +39,8 @@ fn rounds(it: &Fixture) -> Vec<Round> {
 #[test]
 fn b4_a_delete_that_waits_for_the_source_is_done_in_the_target() {
     let it = half_dead();
+    let source = BucketId(it.buckets()[0]).table_name();
+    it.disk.record();
     let store = Arc::clone(&it.store);
     let (begun, removed) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     thread::scope(|scope| {
@@ -65,6 +67,9 @@ fn b4_a_delete_that_waits_for_the_source_is_done_in_the_target() {
     });
     assert!(removed.load(SeqCst), "the delete gave up");
     assert_eq!(it.read(2), None);
+    // A table of a bucket that is gone would be left alone for ever.
+    let published = it.disk.log().iter().any(|op| op.kind == OpKind::Rename && *op.to == *source);
+    assert!(!published, "the table of the retired source was published: {source}");
     assert!(it.told.count(|event| matches!(event, Event::GcCommitted { .. })) > 0, "{:?}", it.told.names());
     let it = it.reopen();
     assert_eq!((it.read(2), it.read(3)), (None, Some(value(3, 1, 9_000))));
@@ -321,6 +326,21 @@ fn b13_usage_counts_what_is_unlinked_and_still_open() {
     drop(pin);
     assert_eq!(it.step_while_again(), GcStep::Idle(Idle::EnoughRoom));
     assert!(matches!(it.store.gc_explain()[0].verdict, Verdict::NoPressure { .. }), "{:?}", it.store.gc_explain());
+}
+
+#[test]
+fn b13_a_target_that_failed_at_its_creation_counts_until_it_is_gone() {
+    let it = half_dead();
+    it.disk.inject(1, Fault::Errno(EIO), on(OpKind::AllocatedBytes, ".bucket"));
+    it.disk.inject(1_000, Fault::Errno(EIO), on(OpKind::Unlink, ".bucket"));
+    assert!(matches!(it.step_while_again(), GcStep::Wait(_)), "{:?}", it.told.names());
+    assert!(it.disk.image().names().any(|name| name == "3.bucket"), "{:?}", it.disk.image());
+    assert_eq!(it.physical_bytes(), it.blocks_of_data());
+    all_there(&it);
+    it.disk.mend();
+    it.settle();
+    assert_eq!((it.physical_bytes(), it.buckets().len()), (it.blocks_of_data(), 1), "{:?}", it.told.names());
+    all_there(&it);
 }
 
 #[test]

@@ -83,7 +83,7 @@ fn a_repair_leaves_alone_what_a_person_must_decide() {
     type Spoil<'a> = (&'a str, &'a dyn Fn(&Place));
     let spoil: [Spoil<'_>; 6] = [
         ("MARKER_MISSING", &|p| p.dir.unlink(MARKER).unwrap()),
-        ("UNKNOWN_VERSION", &|p| p.change("2.meta", |bytes| bytes[4] = 2)),
+        ("UNKNOWN_VERSION", &|p| p.change("2.meta", |bytes| bytes[4] = 3)),
         ("HIGH_WATER_DAMAGED", &|p| p.change(ID_HIGH_WATER, |bytes| bytes[8] ^= 1)),
         ("INTENT_DAMAGED", &|p| p.change(GC_INTENT, |bytes| bytes[7] ^= 1)),
         ("COMMITTED_TARGET_DAMAGED", &|p| p.dir.unlink("2.meta").unwrap()),
@@ -110,6 +110,10 @@ fn a_damaged_bucket_is_left_where_it_is() {
     let (data, table) = (place.bytes("2.bucket"), place.bytes("2.meta"));
     let told = foretold(&place, &small());
     assert_eq!(told.quarantined.len(), 1);
+    let kept = told.buckets.iter().map(|bucket| bucket.facts.allocated_bytes).sum::<u64>();
+    let blocks = place.dir.open("2.bucket").unwrap().allocated_bytes().unwrap();
+    assert_eq!((told.room.out_of_reach_bytes, told.room.physical_bytes), (blocks, blocks + kept));
+    assert_eq!(told.limits.low_bytes, blocks + ((1 << 20) - blocks) * 8 / 10);
     let done = repair(Arc::clone(&place.dir) as _, clock()).unwrap();
     assert_eq!(done.quarantined.iter().map(|(id, _)| id.0).collect::<Vec<_>>(), [2]);
     assert_eq!((place.bytes("2.bucket"), place.bytes("2.meta")), (data, table));

@@ -3,9 +3,11 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::format::graves::{Graves, Rank};
+use crate::format::names::GRAVES;
 use crate::format::table::Table;
 
-const FILES: [&str; 7] = ["1.meta", "2.meta", "9.meta", "2.bucket", MARKER, GC_INTENT, ID_HIGH_WATER];
+const FILES: [&str; 8] = ["1.meta", "2.meta", "9.meta", "2.bucket", MARKER, GC_INTENT, ID_HIGH_WATER, GRAVES];
 
 /// Two buckets, one half made, one without a table, and a round.
 fn place() -> Place {
@@ -13,6 +15,9 @@ fn place() -> Place {
     place.put(9, &[TestRecord::live(b"t\0a", 3, 300), TestRecord::live(b"t\0c", 4, 70_000)]);
     put(&*place.dir, "7.bucket", &[0; 5000]).unwrap();
     place.intents(&[Round::Prepared { sources: ids(&[2]), target: BucketId(9) }]);
+    let mut graves = Graves::default();
+    graves.add(&Arc::from(*b"t\0z"), Rank { write_number: 1, bucket: BucketId(1) }, Some(ObjectIncarnation::LEGACY));
+    put(&*place.dir, GRAVES, &graves.encode().unwrap()).unwrap();
     place
 }
 

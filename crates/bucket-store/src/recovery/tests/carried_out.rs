@@ -176,7 +176,7 @@ fn b7_b15_an_unknown_version_anywhere_is_refused_with_the_directory_as_it_was() 
     let whole = image_of(&[committed(&[1, 2], Some(9)), prepared(&[3], 10)]);
     for name in [GC_INTENT, ID_HIGH_WATER, "9.meta", "3.meta", "1.meta"] {
         let mut bytes = whole.bytes(name).unwrap();
-        bytes[4] = 2;
+        bytes[4] = 3;
         refused(&whole.clone().with(name, &bytes), "UNKNOWN_VERSION", name);
     }
 }

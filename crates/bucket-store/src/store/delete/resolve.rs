@@ -4,14 +4,17 @@ use ha_types::ObjectIncarnation;
 
 use super::outcome::{DeleteOutcome, DeleteRequest};
 use crate::error::Problem;
+use crate::format::table::Tombstone;
 use crate::key::StorageKey;
 use crate::store::state::{Engagement, Fate, Location, Record, SlotState, State};
 
 /// What a request means.
 #[derive(Debug)]
 pub(super) enum Resolution {
-    /// Nothing to delete.
+    /// Nothing to delete, whatever else there may be.
     Known(DeleteOutcome),
+    /// Nothing to delete, if no bucket that is not in the index holds the object.
+    Absent(DeleteOutcome),
     /// These records, nearly always one. Some may be hidden already: their delete is joined.
     Delete(Vec<Location>),
 }
@@ -19,8 +22,8 @@ pub(super) enum Resolution {
 /// Finds what a request means.
 pub(super) fn resolve(state: &State, request: &DeleteRequest<'_>) -> Resolution {
     let key = request.key;
-    if let Err(error) = StorageKey::check(key) {
-        let problem = Problem::BadKey { key: key.into(), reason: error.to_string() };
+    if let Err(reason) = StorageKey::check(key) {
+        let problem = Problem::BadKey { key: key.into(), reason };
         return Resolution::Known(DeleteOutcome::Invalid(problem.into()));
     }
     let uncertain = |record: &Record<'_>| record.bucket.engagement() == Engagement::Uncertain;
@@ -58,16 +61,19 @@ fn legacy(state: &State, key: &[u8], named: &[Record<'_>]) -> Resolution {
     if named.is_empty() {
         return absent(state, &DeleteRequest { key, incarnation: ObjectIncarnation::LEGACY });
     }
-    Resolution::Known(DeleteOutcome::StaleVersion)
+    Resolution::Absent(DeleteOutcome::StaleVersion)
 }
 
-/// No record of that incarnation is here but for tombstones. Both answers rest on durable tables: what is hidden was found before.
+/// No record of that incarnation is here but for tombstones. All answers rest on durable tables: what is hidden was found before.
 fn absent(state: &State, request: &DeleteRequest<'_>) -> Resolution {
-    let mut tombstoned = state.records(request.key);
-    if tombstoned.any(|record| record.slot.incarnation == request.incarnation) {
-        return Resolution::Known(DeleteOutcome::AlreadyRemoved);
+    let tombstoned = state.records(request.key).filter(|record| record.slot.incarnation == request.incarnation);
+    let buried = state.is_buried(request.key, request.incarnation).then_some(Tombstone::Deleted);
+    match tombstoned.map(|record| record.slot.tombstone()).max().max(buried) {
+        Some(Tombstone::Deleted) => Resolution::Known(DeleteOutcome::AlreadyRemoved),
+        // That a copy of it was replaced says nothing of another one.
+        Some(Tombstone::Replaced) => Resolution::Absent(DeleteOutcome::AlreadyRemoved),
+        None => Resolution::Absent(DeleteOutcome::StaleVersion),
     }
-    Resolution::Known(DeleteOutcome::StaleVersion)
 }
 
 fn undead<'a>(state: &'a State, key: &[u8]) -> impl DoubleEndedIterator<Item = Record<'a>> {

@@ -35,7 +35,7 @@ impl Fault {
         match self {
             Self::Io(error) => StoreError::io(DiskOp::Read, file, error),
             Self::Damaged(error) => {
-                let (expected, found) = (error.expected(), format!("{} ({error})", error.found()));
+                let (expected, found) = (error.expected(), format!("{} ({})", error.found(), error.without_remedy()));
                 Problem::Damaged { file, field: "the record", expected, found }.into()
             }
         }

@@ -44,11 +44,15 @@ impl State {
             if figures.of(SlotState::Superseded).records > 0 {
                 superseded.insert(*id);
             }
+            let covered = self.covered.iter().any(|at| at.bucket == *id);
+            ensure(covered == state.suspicion.covered, &|| format!("bucket {id} has covered records: {covered}"))?;
             if !state.published {
                 unpublished.insert(*id);
                 unpublished_bytes += state.bucket.data_len;
             }
         }
+        let hidden = |at: &Location| self.state_of(*at) == Some(SlotState::Hidden);
+        ensure(self.covered.iter().all(hidden), &|| format!("covered: {:?}, and not hidden", self.covered))?;
         ensure(superseded == self.with_superseded, &|| {
             format!("with superseded: {:?}, not {superseded:?}", self.with_superseded)
         })?;

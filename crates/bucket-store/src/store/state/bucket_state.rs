@@ -27,6 +27,8 @@ pub(crate) enum Engagement {
 pub(crate) struct Suspicion {
     /// The last publish of its table failed, so that disk and memory may differ. A publish that succeeds clears it.
     pub(crate) publish_failed: bool,
+    /// A record of it is covered, and its table does not say so yet.
+    pub(crate) covered: bool,
     /// A record did not verify or could not be read. Stays until the store is opened anew.
     pub(crate) unreadable: bool,
 }
@@ -34,7 +36,7 @@ pub(crate) struct Suspicion {
 impl Suspicion {
     /// Whether there is any.
     pub(crate) const fn any(self) -> bool {
-        self.publish_failed || self.unreadable
+        self.publish_failed || self.covered || self.unreadable
     }
 }
 

@@ -6,15 +6,15 @@ use std::collections::BTreeSet;
 use super::State;
 use super::slots::{Location, SlotState};
 use crate::format::names::BucketId;
-use crate::format::table::Table;
+use crate::format::table::{Table, Tombstone};
 
 /// A table to publish, and the slots that its success makes tombstoned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Publication {
     /// The table.
     pub(crate) table: Table,
-    /// Slots with a tombstone that is new in it, for [`State::published`].
-    pub(crate) tombstoned: Vec<u32>,
+    /// Slots with a tombstone that is new in it, and what it says, for [`State::published`].
+    pub(crate) tombstoned: Vec<(u32, Tombstone)>,
 }
 
 /// What GC does with a record of a source.
@@ -38,7 +38,7 @@ impl State {
             let durable = entry.state == SlotState::Tombstoned;
             let new = !durable && self.may_tombstone(Location { bucket: id, slot });
             if new {
-                tombstoned.push(slot);
+                tombstoned.push((slot, entry.tombstone));
             }
             entry.to_slot(durable || new)
         });
@@ -90,9 +90,9 @@ impl State {
         for (bucket, slot, entry) in records {
             let undead: Vec<_> = self.undead(&entry.key).collect();
             if entry.state == SlotState::Tombstoned {
-                let covered = self.covered_by(Location { bucket, slot }, &entry.key);
-                let staying = covered.filter(|older| !leaving.contains(&older.bucket));
-                first.extend(staying.filter_map(|older| self.next_publish(older)));
+                let covered = self.covered_by(Location { bucket, slot }, entry).map(|(at, _)| at);
+                let staying = covered.filter(|at| !leaving.contains(&at.bucket));
+                first.extend(staying.filter_map(|at| self.next_publish(at)));
             }
             let Some(newest) = undead.last() else { continue };
             if !leaving.contains(&newest.bucket) {
@@ -123,24 +123,6 @@ impl State {
         let Some(state) = self.buckets.get(&id) else { return false };
         let gone = |at| self.fate(at) == Fate::Drop && !self.still_covers(at);
         (0u32..).zip(&state.slots).all(|(slot, _)| gone(Location { bucket: id, slot }))
-    }
-
-    /// Whether a tombstone of the bucket is all that keeps an older record from coming back: the bucket may not leave yet.
-    pub(crate) fn covers_any(&self, id: BucketId) -> bool {
-        let Some(state) = self.buckets.get(&id) else { return false };
-        (0u32..).zip(&state.slots).any(|(slot, _)| self.still_covers(Location { bucket: id, slot }))
-    }
-
-    fn still_covers(&self, at: Location) -> bool {
-        self.slot(at).is_some_and(|entry| {
-            entry.state == SlotState::Tombstoned && self.covered_by(at, &entry.key).next().is_some()
-        })
-    }
-
-    /// Records of the key that are older than the one at `at`, and not tombstoned.
-    fn covered_by(&self, at: Location, key: &[u8]) -> impl Iterator<Item = Location> {
-        let older = self.records(key).take_while(move |record| record.at != at);
-        older.filter(|record| record.state() != SlotState::Tombstoned).map(|record| record.at)
     }
 
     /// Whether a newer record of the key, not tombstoned, is in a durable table.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ha_types::ObjectIncarnation;
 
 use crate::format::names::BucketId;
-use crate::format::table::{RecordLayout, Slot};
+use crate::format::table::{RecordLayout, Slot, Tombstone};
 
 /// Where a record is. Stays true while its bucket is in the index: slots never move inside a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -21,7 +21,7 @@ pub(crate) struct Location {
 pub(crate) enum SlotState {
     /// The newest of its key, and served. At most one record of a key is.
     Live,
-    /// A delete has begun: never served again, not yet durable. Never goes back.
+    /// A delete has begun, or a tombstone was found that covers it: never served again, not yet durable. Never goes back.
     Hidden,
     /// A newer record of the key exists: never served again unless that one is lost before it was durable.
     Superseded,
@@ -56,12 +56,19 @@ pub(crate) struct SlotEntry {
     pub(crate) value_len: u32,
     /// Changed by [`super::State`] only, which keeps the counters.
     pub(super) state: SlotState,
+    /// What its tombstone says, once it has one.
+    pub(super) tombstone: Tombstone,
 }
 
 impl SlotEntry {
     /// What it is.
     pub(crate) const fn state(&self) -> SlotState {
         self.state
+    }
+
+    /// What its tombstone says, once it has one.
+    pub(crate) const fn tombstone(&self) -> Tombstone {
+        self.tombstone
     }
 
     /// Bytes of the record in the data file.
@@ -77,7 +84,7 @@ impl SlotEntry {
             write_number: self.write_number,
             offset: self.offset,
             value_len: self.value_len,
-            tombstoned,
+            tombstone: tombstoned.then_some(self.tombstone),
         }
     }
 }

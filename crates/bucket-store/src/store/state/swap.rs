@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::State;
 use super::slots::{Location, SlotState};
 use crate::format::names::BucketId;
-use crate::format::table::Slot;
+use crate::format::table::{Slot, Tombstone};
 use crate::store::bucket::Bucket;
 
 /// What replaces the sources.
@@ -54,7 +54,8 @@ impl State {
             assert!(!self.buckets.contains_key(&bucket.id), "bucket {} is known already", bucket.id);
             let slots = slots.into_iter().map(|Moved { from, to }| {
                 assert!(sources.contains(&from.bucket), "{from:?} is in no source");
-                (self.carried_over(from, &to), to)
+                let (state, tombstone) = self.carried_over(from, &to);
+                (state, tombstone, to)
             });
             let slots = slots.collect();
             (bucket, slots)
@@ -71,16 +72,19 @@ impl State {
         }
     }
 
-    fn carried_over(&self, from: Location, to: &Slot) -> SlotState {
-        let state = self.state_of(from);
+    /// What became of the record, and what its tombstone says or is to say. One that was deleted after the target's table was made, and whose
+    /// tombstone there says less, waits for another publish.
+    fn carried_over(&self, from: Location, to: &Slot) -> (SlotState, Tombstone) {
+        let source = self.slot(from).map(|entry| (entry.state, entry.tombstone));
         debug_assert!(
-            state != Some(SlotState::Tombstoned) || to.tombstoned,
+            source.is_none_or(|(state, _)| state != SlotState::Tombstoned) || to.tombstone.is_some(),
             "the tombstone of {from:?} is durable in the source and not in the target"
         );
-        match state {
-            _ if to.tombstoned => SlotState::Tombstoned,
-            Some(SlotState::Tombstoned) | None => SlotState::Hidden,
-            Some(state) => state,
+        let (state, says) = source.unwrap_or((SlotState::Tombstoned, Tombstone::Deleted));
+        match (to.tombstone, state) {
+            (Some(durable), _) if durable >= says => (SlotState::Tombstoned, durable),
+            (Some(_), _) | (None, SlotState::Tombstoned) => (SlotState::Hidden, says),
+            (None, state) => (state, says),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Owns the tests of the index: each rule alone. Whole histories are `history`'s.
 
+mod cover;
 mod history;
 
 use std::io;
@@ -9,7 +10,7 @@ use ha_types::ObjectIncarnation;
 
 use super::{Fate, Location, Moved, Replacement, SlotState, Standing, State};
 use crate::format::names::BucketId;
-use crate::format::table::{RecordLayout, Slot};
+use crate::format::table::{RecordLayout, Slot, Tombstone};
 use crate::store::bucket::{Bucket, BucketFile, PhysicalBytes};
 use crate::vfs::VfsFile;
 
@@ -55,7 +56,7 @@ fn slot(key: &str, incarnation: u8, write_number: u64) -> Slot {
         write_number,
         offset: write_number * 100,
         value_len: 50,
-        tombstoned: false,
+        tombstone: None,
     }
 }
 
@@ -81,7 +82,7 @@ fn publish(state: &mut State, id: u64) -> Vec<u32> {
     let tombstoned = state.publication(BucketId(id)).unwrap().tombstoned;
     state.published(BucketId(id), &tombstoned);
     state.audit().unwrap();
-    tombstoned
+    tombstoned.into_iter().map(|(slot, _)| slot).collect()
 }
 
 fn states(state: &State, key: &str) -> Vec<(u64, SlotState)> {
@@ -116,7 +117,7 @@ fn an_incarnation_in_two_buckets_is_detected_and_incarnation_0_is_not_meant() {
 #[test]
 fn a_durable_tombstone_is_found_and_never_live() {
     let (mut state, physical) = (State::default(), PhysicalBytes::default());
-    state.insert(bucket(1, &physical), vec![Slot { tombstoned: true, ..slot("a", 1, 5) }], true);
+    state.insert(bucket(1, &physical), vec![Slot { tombstone: Some(Tombstone::Deleted), ..slot("a", 1, 5) }], true);
     assert!(state.live(b"t\0a").is_none());
     assert_eq!(state.standing(b"t\0a", inc(1)), Standing::Deleted);
     assert_eq!(state.standing(b"t\0a", inc(2)), Standing::Unknown);
@@ -198,12 +199,12 @@ fn a_swap_carries_over_what_happened_since_the_copy() {
     state.insert(bucket(2, &physical), vec![slot("newer", 2, 9)], false);
     state.hide(at(1, 1));
     let moved =
-        |from, key, number, tombstoned| Moved { from: at(1, from), to: Slot { tombstoned, ..slot(key, 1, number) } };
+        |from, key, number, tombstone| Moved { from: at(1, from), to: Slot { tombstone, ..slot(key, 1, number) } };
     let slots = vec![
-        moved(0, "live", 1, false),
-        moved(1, "hidden", 2, false),
-        moved(2, "gone", 3, true),
-        moved(3, "newer", 4, false),
+        moved(0, "live", 1, None),
+        moved(1, "hidden", 2, None),
+        moved(2, "gone", 3, Some(Tombstone::Replaced)),
+        moved(3, "newer", 4, None),
     ];
     state.swap(&[BucketId(1)], Some(Replacement { bucket: bucket(3, &physical), slots }));
     state.audit().unwrap();

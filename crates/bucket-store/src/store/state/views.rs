@@ -60,6 +60,9 @@ impl State {
 
     /// What is known of that object. Where it was written more than once, the last time decides.
     pub(crate) fn standing(&self, key: &[u8], incarnation: ObjectIncarnation) -> Standing {
+        if self.is_buried(key, incarnation) {
+            return Standing::Deleted;
+        }
         let last = self.records(key).rfind(|record| record.slot.incarnation == incarnation);
         match last.map(|record| record.state()) {
             None | Some(SlotState::Damaged) => Standing::Unknown,

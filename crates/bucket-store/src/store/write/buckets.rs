@@ -7,6 +7,7 @@ use super::super::bucket::{Bucket, BucketFile};
 use super::WriteObject;
 use super::plan::Planned;
 use super::records::RecordWriter;
+use super::room::Taken;
 use crate::crashsafe::{self, PublishError};
 use crate::error::{DiskOp, Problem, StoreError};
 use crate::format::names::BucketId;
@@ -19,17 +20,15 @@ use crate::observer::Event;
 pub(super) struct NewBucket {
     id: BucketId,
     file: Arc<BucketFile>,
-    data_len: u64,
     slots: Vec<Slot>,
-    /// The objects' positions in the batch.
-    objects: Vec<usize>,
+    planned: Planned,
     synced: bool,
 }
 
 impl NewBucket {
     fn table(&self) -> Table {
         let layout = RecordLayout::Checksummed;
-        Table { bucket: self.id, layout, age: self.id.0, data_len: self.data_len, slots: self.slots.clone() }
+        Table { bucket: self.id, layout, age: self.id.0, data_len: self.planned.data_len, slots: self.slots.clone() }
     }
 }
 
@@ -39,13 +38,13 @@ impl Store {
         &self,
         objects: &[WriteObject<'_>],
         plan: &[Planned],
-        first_bucket: BucketId,
-        first_write: u64,
+        (first_bucket, first_write): (BucketId, u64),
+        room: &mut Taken<'_>,
     ) -> Result<Vec<NewBucket>, StoreError> {
         let mut written = Vec::with_capacity(plan.len());
         let mut write_number = first_write;
         for (id, planned) in (first_bucket.0..).map(BucketId).zip(plan) {
-            match self.write_bucket(id, write_number, objects, planned.objects.clone()) {
+            match self.write_bucket((id, write_number), objects, planned.clone(), room) {
                 Ok(new) => written.push(new),
                 Err(error) => {
                     written.into_iter().for_each(|new| self.discard(new));
@@ -59,44 +58,56 @@ impl Store {
 
     fn write_bucket(
         &self,
-        id: BucketId,
-        first_write: u64,
+        (id, first_write): (BucketId, u64),
         objects: &[WriteObject<'_>],
-        positions: Vec<usize>,
+        planned: Planned,
+        room: &mut Taken<'_>,
     ) -> Result<NewBucket, StoreError> {
         let name = id.data_name();
         let file = self.vfs.create(&name).map_err(|error| StoreError::io(DiskOp::Create, &*name, error))?;
-        let mut slots = Vec::with_capacity(positions.len());
-        let mut writer = RecordWriter::new(&*file);
-        let numbered = (first_write..).zip(positions.iter().map(|at| &objects[*at]));
-        let written = numbered.into_iter().try_for_each(|(write_number, object)| {
-            let WriteObject { key, incarnation, value, .. } = *object;
-            let value_len = value.len() as u32;
-            let offset = writer.add(RecordHeader { key, incarnation, write_number, value_len }, value)?;
-            slots.push(Slot { key: key.into(), incarnation, write_number, offset, value_len, tombstoned: false });
-            Ok(())
+        // All its blocks at once: a full disk is met before a byte is written, and the disk writes faster what it need not look for a place for.
+        let (file, taken) = room.takes(planned.data_len, || {
+            let allocated = file.allocate(planned.data_len).map_err(|error| (DiskOp::Allocate, error));
+            let bytes = file.allocated_bytes().map_err(|error| (DiskOp::Stat, error));
+            let counted = BucketFile::new(file, *bytes.as_ref().unwrap_or(&0), &self.physical);
+            (counted, allocated.and(bytes))
         });
-        let finished = written.and_then(|()| writer.finish());
-        match finished.and_then(|data_len| Ok((data_len, file.allocated_bytes()?))) {
-            Ok((data_len, allocated_bytes)) => {
-                let file = BucketFile::new(file, allocated_bytes, &self.physical);
-                Ok(NewBucket { id, file, data_len, slots, objects: positions, synced: false })
+        let mut slots = Vec::with_capacity(planned.objects.len());
+        let written = taken.and_then(|_| {
+            let mut writer = RecordWriter::new(file.file());
+            for (write_number, at) in (first_write..).zip(&planned.objects) {
+                let WriteObject { key, incarnation, value, .. } = objects[*at];
+                let value_len = value.len() as u32;
+                let header = RecordHeader { key, incarnation, write_number, value_len };
+                let offset = writer.add(header, value).map_err(|error| (DiskOp::Write, error))?;
+                slots.push(Slot { key: key.into(), incarnation, write_number, offset, value_len, tombstone: None });
             }
-            Err(error) => {
-                drop(file);
-                self.unlink_data(id);
-                Err(StoreError::io(DiskOp::Write, name, error))
+            writer.finish().map_err(|error| (DiskOp::Write, error))
+        });
+        match written {
+            Ok(data_len) => {
+                debug_assert_eq!(data_len, planned.data_len, "bucket {id} has not the length that was planned");
+                Ok(NewBucket { id, file, slots, planned, synced: false })
+            }
+            Err((op, error)) => {
+                self.remove_data(id, file);
+                Err(StoreError::io(op, name, error))
             }
         }
     }
 
     /// Makes the data of all of them durable, then their tables, one after the other, and takes them up. When one fails, those before it
     /// are stored and those after it are not.
-    pub(super) fn publish_new(&self, objects: &[WriteObject<'_>], written: Vec<NewBucket>) -> Result<(), StoreError> {
+    pub(super) fn publish_new(
+        &self,
+        objects: &[WriteObject<'_>],
+        written: Vec<NewBucket>,
+        room: &mut Taken<'_>,
+    ) -> Result<(), StoreError> {
         let mut durable = Vec::with_capacity(written.len());
         let mut left = written.into_iter();
         while let Some(new) = left.next() {
-            match self.sync_new(objects, new) {
+            match self.sync_new(objects, new, room) {
                 Ok(new) => durable.push(new),
                 Err(error) => {
                     durable.into_iter().chain(left).for_each(|new| self.discard(new));
@@ -113,7 +124,8 @@ impl Store {
         let mut left = durable.into_iter();
         while let Some(new) = left.next() {
             let Err(error) = self.publish_new_table(&new) else {
-                self.take_up_new(new, true);
+                room.table_taken(new.planned.table_len);
+                self.take_up_new(new, true, room);
                 any = true;
                 continue;
             };
@@ -121,7 +133,7 @@ impl Store {
             if error.may_be_in_place() {
                 // After a restart its objects may be there. So they must be here too, or a delete could call them absent (D4).
                 let id = new.id;
-                self.take_up_new(new, false);
+                self.take_up_new(new, false, room);
                 self.state.write().publish_failed(id);
                 self.observer.event(&Event::BucketSuspect { bucket: id, reason: error.to_string() });
                 any = true;
@@ -140,13 +152,19 @@ impl Store {
     }
 
     /// One sync. If it fails the file is given up: the system may have forgotten its pages. It is written anew once, under a new name.
-    fn sync_new(&self, objects: &[WriteObject<'_>], mut new: NewBucket) -> Result<NewBucket, StoreError> {
+    fn sync_new(
+        &self,
+        objects: &[WriteObject<'_>],
+        mut new: NewBucket,
+        room: &mut Taken<'_>,
+    ) -> Result<NewBucket, StoreError> {
         let first = self.sync_once(&mut new);
         let Err(error) = first else { return Ok(new) };
         self.observer.event(&Event::DiskFailed { error });
-        let (first_write, positions) = (new.slots.first().map_or(0, |slot| slot.write_number), new.objects.clone());
-        self.discard(new);
-        let mut again = self.write_bucket(self.next_bucket_id()?, first_write, objects, positions)?;
+        let first_write = new.slots.first().map_or(0, |slot| slot.write_number);
+        let NewBucket { id, file, planned, .. } = new;
+        room.again(planned.data_len, || self.remove_data(id, file));
+        let mut again = self.write_bucket((self.next_bucket_id()?, first_write), objects, planned, room)?;
         match self.sync_once(&mut again) {
             Ok(()) => Ok(again),
             Err(error) => {
@@ -196,24 +214,27 @@ impl Store {
     }
 
     /// Takes a new bucket into the index: from now on its objects are served.
-    pub(super) fn take_up_new(&self, new: NewBucket, published: bool) {
-        let NewBucket { id, file, data_len, slots, synced, .. } = new;
+    pub(super) fn take_up_new(&self, new: NewBucket, published: bool, room: &mut Taken<'_>) {
+        let NewBucket { id, file, slots, planned: Planned { data_len, table_len, .. }, synced } = new;
         if let Ok(bytes) = file.file().allocated_bytes() {
             file.set_allocated_bytes(bytes);
         }
         let bucket = Bucket::new((id, RecordLayout::Checksummed, id.0, data_len), file, synced);
         self.state.write().insert(bucket, slots, published);
+        if !published {
+            room.table_waits(id, table_len);
+        }
     }
 
     fn discard(&self, new: NewBucket) {
-        drop(new.file);
-        self.unlink_data(new.id);
+        self.remove_data(new.id, new.file);
     }
 
-    /// Takes away a data file that no table names. If that fails, the next open does it.
-    pub(in crate::store) fn unlink_data(&self, id: BucketId) {
+    /// Takes away a data file that no table names. If that fails, the next open does it, and until then its blocks are counted (row B13).
+    pub(in crate::store) fn remove_data(&self, id: BucketId, file: Arc<BucketFile>) {
         let name = id.data_name();
         if let Err(error) = self.vfs.unlink(&name) {
+            self.physical.add_out_of_reach(file.allocated_bytes());
             self.observer.event(&Event::DiskFailed { error: StoreError::io(DiskOp::Unlink, name, error) });
         }
     }

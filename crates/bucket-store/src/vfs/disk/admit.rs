@@ -17,6 +17,8 @@ pub(super) fn admit(path: &Path, access: Access) -> Result<OwnedFd, DirError> {
     let named = without_slashes(path);
     let seen = match again(|| fs::statat(CWD, &named, AtFlags::SYMLINK_NOFOLLOW)) {
         Err(Errno::NOENT) => return Err(DirError::Missing { path: path.to_owned() }),
+        // Of a part of the path.
+        Err(Errno::NOTDIR) => return Err(DirError::NotADirectory { path: path.to_owned() }),
         other => other.map_err(failed("stat"))?,
     };
     match FileType::from_raw_mode(seen.st_mode) {

@@ -2,9 +2,10 @@
 
 use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut};
+use std::num::NonZeroU64;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 
-use rustix::fs::{FallocateFlags, fallocate};
+use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate};
 use rustix::io::{preadv, pwritev, retry_on_intr};
 
 use crate::vfs::VfsFile;
@@ -27,6 +28,13 @@ impl VfsFile for DiskFile {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 other => return other,
             }
+        }
+    }
+
+    fn will_read(&self, offset: u64, len: u64) {
+        if let Some(len) = NonZeroU64::new(len) {
+            // A file system that takes no hints reads when it is asked to.
+            let _ = fadvise(&self.file, offset, Some(len), Advice::WillNeed);
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::change::Inode;
 use super::disk::Shared;
-use super::fault::{Fault, errno};
+use super::fault::{EMFILE, Fault, errno};
 use super::op::{Op, OpKind};
 use super::state::State;
 use crate::vfs::{DirEntry, EntryKind, Space, Vfs, VfsFile, check_name};
@@ -95,6 +95,8 @@ impl Vfs for SimDir {
                 state.sync_dir();
                 Ok(())
             }
+            // There was no descriptor to sync it through.
+            Some(Fault::Errno(EMFILE)) => Err(errno(EMFILE)),
             Some(Fault::Errno(number) | Fault::Short { errno: number, .. }) => {
                 state.forget_names();
                 Err(errno(number))

@@ -4,7 +4,9 @@ use std::fmt;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
+use ha_types::ManualClock;
 use parking_lot::Mutex;
 
 use super::change::Inode;
@@ -31,6 +33,7 @@ struct Inner {
     hooks: Vec<(Matches, Hook)>,
     watch: Option<Watch>,
     log: Option<Vec<Op>>,
+    clock: Option<Arc<ManualClock>>,
     operations: u64,
     /// The mount that counts; handles of earlier ones are dead.
     life: u64,
@@ -73,6 +76,7 @@ impl SimDisk {
             hooks: Vec::new(),
             watch: None,
             log: None,
+            clock: None,
             operations: 0,
             life: 0,
             mounted: false,
@@ -118,6 +122,11 @@ impl SimDisk {
         self.0.0.lock().state.set_capacity(bytes);
     }
 
+    /// From now on blocks of a file without a name are free only after the next sync of the directory, as on a journaling file system.
+    pub fn free_late(&self) {
+        self.0.0.lock().state.free_late();
+    }
+
     /// Bytes of blocks in use, those of files without a name but with an open handle among them.
     #[must_use]
     pub fn used_bytes(&self) -> u64 {
@@ -154,8 +163,13 @@ impl SimDisk {
 
     /// The sum of all [`Fault::Slow`] that were met.
     #[must_use]
-    pub fn slowness(&self) -> u64 {
+    pub fn slowness(&self) -> Duration {
         self.0.0.lock().faults.slowness
+    }
+
+    /// Lets [`Fault::Slow`] move this clock: when the operation is done, and before its caller goes on.
+    pub fn tell_time(&self, clock: Arc<ManualClock>) {
+        self.0.0.lock().clock = Some(clock);
     }
 
     /// Turns over one bit of a file, on the disk and in the cache. Past the end nothing happens.
@@ -257,8 +271,12 @@ impl Shared {
         if let Some(log) = &mut inner.log {
             log.push(op.clone());
         }
+        let slowness = inner.faults.slowness;
         let fault = inner.faults.of(&op);
         let result = does(&mut inner.state, fault);
+        if let Some(clock) = &inner.clock {
+            clock.advance(inner.faults.slowness.saturating_sub(slowness));
+        }
         if op.kind.changes()
             && let Some(watch) = inner.watch.clone()
         {

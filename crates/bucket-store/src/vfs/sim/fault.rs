@@ -3,6 +3,7 @@
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::op::{Op, OpKind};
 
@@ -10,7 +11,7 @@ use super::op::{Op, OpKind};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// It does nothing and answers this number of the system, `EIO` being 5 and `ENOSPC` 28. A sync that fails so has forgotten what it was
-    /// to make durable: a later one succeeds without vouching for it.
+    /// to make durable: a later one succeeds without vouching for it. Only a sync of the directory that fails with `EMFILE` was none.
     Errno(i32),
     /// A write that stops after so many bytes, and answers this number. Anything else fails as with [`Fault::Errno`].
     Short {
@@ -19,8 +20,8 @@ pub enum Fault {
         /// The answer.
         errno: i32,
     },
-    /// It succeeds, and so many units of slowness are counted.
-    Slow(u64),
+    /// It succeeds, and takes so long by the clock of [`SimDisk::tell_time`](super::SimDisk::tell_time). Nobody waits.
+    Slow(Duration),
     /// A sync that answers success and does nothing, as on a disk that lies; what it was to sync stays as it was. Anything else succeeds.
     Lie,
 }
@@ -39,7 +40,7 @@ pub(super) struct Faults {
     injected: Vec<Injected>,
     unreadable: Vec<(Arc<str>, Range<u64>)>,
     pub(super) met: u64,
-    pub(super) slowness: u64,
+    pub(super) slowness: Duration,
 }
 
 impl Faults {
@@ -70,8 +71,8 @@ impl Faults {
             self.injected.remove(at);
         }
         self.met += 1;
-        if let Fault::Slow(units) = fault {
-            self.slowness += units;
+        if let Fault::Slow(time) = fault {
+            self.slowness += time;
             return None;
         }
         Some(fault)
@@ -82,6 +83,8 @@ impl Faults {
 pub const EIO: i32 = 5;
 /// `ENOSPC`
 pub const ENOSPC: i32 = 28;
+/// `EMFILE`
+pub const EMFILE: i32 = 24;
 
 pub(super) fn errno(number: i32) -> io::Error {
     io::Error::from_raw_os_error(number)

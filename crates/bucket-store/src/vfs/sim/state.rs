@@ -31,6 +31,7 @@ pub(super) struct State {
     pending: Vec<Pending>,
     next_inode: u64,
     capacity: u64,
+    frees_late: bool,
 }
 
 impl State {
@@ -42,6 +43,7 @@ impl State {
             pending: Vec::new(),
             next_inode: 0,
             capacity,
+            frees_late: false,
         };
         for (name, content) in image.contents() {
             let inode = state.new_inode(content.clone());
@@ -68,6 +70,7 @@ impl State {
             pending: changes.to_vec(),
             next_inode: contents.keys().last().map_or(0, |last| last.0 + 1),
             capacity,
+            frees_late: false,
         }
     }
 
@@ -84,6 +87,10 @@ impl State {
 
     pub(super) fn set_capacity(&mut self, capacity: u64) {
         self.capacity = capacity;
+    }
+
+    pub(super) fn free_late(&mut self) {
+        self.frees_late = true;
     }
 
     pub(super) fn lookup(&self, name: &str) -> io::Result<Inode> {
@@ -241,11 +248,14 @@ impl State {
         self.files[&inode].volatile.allocated_bytes()
     }
 
-    /// Blocks of all files that have a name or an open handle.
+    /// Blocks of all files that have a name or an open handle; where they are freed late, also of those that have one durably.
     pub(super) fn used_bytes(&self) -> u64 {
+        let durable = self.frees_late.then_some(&self.durable);
+        let named =
+            |inode| self.volatile.values().chain(durable.into_iter().flat_map(|it| it.values())).any(|it| *it == inode);
         self.files
             .iter()
-            .filter(|(inode, file)| file.handles > 0 || self.volatile.values().any(|named| named == *inode))
+            .filter(|(inode, file)| file.handles > 0 || named(**inode))
             .map(|(_, file)| file.volatile.allocated_bytes())
             .sum()
     }

@@ -1,16 +1,22 @@
 //! Owns the tests of the books over names: against what the simulated disk really keeps.
 
+use std::io;
 use std::sync::Arc;
 
-use super::{Vouched, lost_names};
+use super::{Mutex, Vouched, lost_names};
 use crate::crashsafe::{self, Attempt, Step};
-use crate::vfs::Vfs;
-use crate::vfs::sim::{CrashStates, EIO, Fault, OpKind, SimDisk, nth};
+use crate::vfs::sim::{CrashStates, EIO, EMFILE, Fault, OpKind, SimDir, SimDisk, nth};
+use crate::vfs::{DirEntry, Space, Vfs, VfsFile};
 
 fn mounted() -> (SimDisk, Arc<Vouched>) {
     let disk = SimDisk::new();
     let dir = Vouched::new(Arc::new(disk.mount().unwrap()));
     (disk, dir)
+}
+
+fn lost(dir: &dyn Vfs) -> Vec<String> {
+    let names: Vec<_> = dir.list().unwrap().into_iter().map(|entry| entry.name).collect();
+    lost_names(&names)
 }
 
 fn fail_next_sync(disk: &SimDisk) {
@@ -101,8 +107,100 @@ fn d3_the_next_process_is_told_what_only_the_cache_has() {
     crashsafe::publish(&*dir, "table", b"new").unwrap_err();
     drop(dir);
     let dir = disk.mount().unwrap();
-    assert_eq!(lost_names(&dir.list().unwrap()), ["table"]);
+    assert_eq!(lost(&dir), ["table"]);
     assert_eq!(disk.image().bytes("table").unwrap(), b"new", "the cache has it");
     dir.sync_dir().unwrap();
     assert_eq!(disk.crash_point().least().bytes("table").unwrap(), b"old", "the disk has not");
+}
+
+/// A disk on which something happens right behind the next change of a name, before whoever made it can have noted it.
+struct Behind {
+    dir: SimDir,
+    happens: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+}
+
+impl std::fmt::Debug for Behind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.dir.fmt(f)
+    }
+}
+
+impl Behind {
+    fn now<T>(&self, changed: io::Result<T>) -> io::Result<T> {
+        let happens = self.happens.lock().take();
+        happens.into_iter().for_each(|happens| happens());
+        changed
+    }
+}
+
+impl Vfs for Behind {
+    fn create(&self, name: &str) -> io::Result<Arc<dyn VfsFile>> {
+        let temporary = crate::crashsafe::temporary_for(name).is_some();
+        let created = self.dir.create(name);
+        if temporary { created } else { self.now(created) }
+    }
+
+    fn open(&self, name: &str) -> io::Result<Arc<dyn VfsFile>> {
+        self.dir.open(name)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.now(self.dir.rename(from, to))
+    }
+
+    fn unlink(&self, name: &str) -> io::Result<()> {
+        self.now(self.dir.unlink(name))
+    }
+
+    fn list(&self) -> io::Result<Vec<DirEntry>> {
+        self.dir.list()
+    }
+
+    fn sync_dir(&self) -> io::Result<()> {
+        self.dir.sync_dir()
+    }
+
+    fn space(&self) -> io::Result<Space> {
+        self.dir.space()
+    }
+}
+
+#[test]
+fn b8_a_change_that_nobody_had_noted_yet_when_a_sync_failed_is_lost_too() {
+    type Change = fn(&Vouched) -> io::Result<()>;
+    let changes: [(&str, Change); 4] = [
+        ("created", |dir| dir.create("created").map(drop)),
+        ("renamed", |dir| dir.rename("there", "renamed")),
+        ("there", |dir| dir.unlink("there")),
+        ("there", |dir| dir.renew("there")),
+    ];
+    for (name, change) in changes {
+        let disk = SimDisk::new();
+        let inner = Arc::new(Behind { dir: disk.mount().unwrap(), happens: Mutex::default() });
+        let dir = Vouched::new(Arc::clone(&inner) as _);
+        crashsafe::publish(&*dir, "there", b"x").unwrap();
+        let other = Arc::clone(&dir);
+        fail_next_sync(&disk);
+        *inner.happens.lock() = Some(Box::new(move || {
+            drop(other.create("other").unwrap());
+            other.sync_dir().unwrap_err();
+        }));
+        change(&dir).unwrap();
+        dir.sync_dir().unwrap();
+        assert!(!dir.is_vouched(name), "{name}: a sync that succeeded later is believed");
+        assert!(lost(&*dir).iter().any(|lost| lost == name), "{name}: the next process is told");
+    }
+}
+
+#[test]
+fn without_a_descriptor_to_sync_through_nothing_is_lost() {
+    let (disk, dir) = mounted();
+    dir.sync_dir().unwrap();
+    drop(dir.create("a").unwrap());
+    disk.inject(1, Fault::Errno(EMFILE), |op| op.kind == OpKind::SyncDir);
+    dir.sync_dir().unwrap_err();
+    assert!(dir.is_vouched("a") && !survives(&disk, "a"));
+    assert!(lost(&*dir).is_empty(), "nothing is to be put in place anew");
+    dir.sync_dir().unwrap();
+    assert!(dir.is_vouched("a") && survives(&disk, "a"));
 }

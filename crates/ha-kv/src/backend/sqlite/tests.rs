@@ -1,6 +1,7 @@
 //! Tests of the SQLite store: files that are not as they should be, leases, several processes.
 
 mod child;
+mod creation;
 mod errors;
 mod files;
 mod leases;

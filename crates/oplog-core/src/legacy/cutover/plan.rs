@@ -14,7 +14,8 @@ impl<S: StateMachine> CutoverPlan<S> {
     /// Looks whether the legacy log can be cut over, and replays it into `machine`, which has applied nothing: what
     /// `plimsoll oplog cutover --check` does. It changes nothing.
     ///
-    /// The base is what `latest` says (RFC §6): no higher entry is looked for, but one that is there is named as an alarm. Unless the
+    /// The base is what `latest` says (RFC §6): no higher entry is looked for, but one that is there is named as an alarm. An entry is
+    /// missing once a second reading does not show it either. Unless the
     /// operator says that the old primary was stopped, it takes at least [`OLD_PRIMARY_QUIET`](super::OLD_PRIMARY_QUIET) by the clock
     /// of `env`, in which `latest` must not move.
     ///

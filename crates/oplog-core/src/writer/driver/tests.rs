@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Wake, Waker};
 
 use async_trait::async_trait;
-use bytes::Bytes;
-use ha_kv::{Capabilities, Kv, KvError, MemoryKv, RangeLimit, RangePage, Txn, TxnKv, TxnOutcome};
+use ha_kv::test_kit::Detour;
+use ha_kv::{KvError, MemoryKv, Txn, TxnKv, TxnOutcome};
 use ha_types::{BatchId, ManualClock, SeededEntropy, Seq};
 use tokio::sync::Semaphore;
 
@@ -55,41 +55,14 @@ struct WhenTold {
 }
 
 #[async_trait]
-impl Kv for WhenTold {
-    async fn get(&self, key: &[u8]) -> Result<Option<Bytes>, KvError> {
-        self.memory.get(key).await
+impl Detour for WhenTold {
+    fn store(&self) -> &dyn TxnKv {
+        &self.memory
     }
 
-    async fn put(&self, key: &[u8], value: Bytes) -> Result<(), KvError> {
-        self.memory.put(key, value).await
-    }
-
-    async fn range(&self, start: &[u8], end: &[u8], limit: RangeLimit) -> Result<RangePage, KvError> {
-        self.memory.range(start, end, limit).await
-    }
-
-    async fn delete(&self, key: &[u8]) -> Result<(), KvError> {
-        self.memory.delete(key).await
-    }
-
-    async fn delete_range(&self, start: &[u8], end: &[u8]) -> Result<u64, KvError> {
-        self.memory.delete_range(start, end).await
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        self.memory.capabilities()
-    }
-
-    fn as_txn(&self) -> Option<&dyn TxnKv> {
-        Some(self)
-    }
-}
-
-#[async_trait]
-impl TxnKv for WhenTold {
     async fn txn(&self, txn: &Txn) -> Result<TxnOutcome, KvError> {
         self.answers.acquire().await.expect("it stays open").forget();
-        self.memory.txn(txn).await
+        self.store().txn(txn).await
     }
 }
 

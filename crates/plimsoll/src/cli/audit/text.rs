@@ -9,23 +9,23 @@ use oplog_core::audit::{AuditReport, BatchSummary, LegacySummary};
 use crate::cli::output;
 
 pub(super) fn print(keys: &LogKeys, report: &AuditReport) {
-    println!("{}\n", table(keys, report));
+    outln!("{}\n", table(keys, report));
     for note in &report.notes {
-        println!("note: {note}");
+        outln!("note: {note}");
     }
     for fault in report.faults.listed() {
-        println!("FAULT {}: {fault}", fault.kind.name());
+        outln!("FAULT {}: {fault}", fault.kind.name());
     }
     if report.faults.unlisted() > 0 {
-        println!("{} more faults are counted and not listed (--max-faults)", report.faults.unlisted());
+        outln!("{} more faults are counted and not listed (--max-faults)", report.faults.unlisted());
     }
     let (keys, bytes) = (report.keys, report.bytes);
     if report.is_sound() {
-        println!("sound: {keys} keys of {bytes} bytes were checked, and no fault was found");
+        outln!("sound: {keys} keys of {bytes} bytes were checked, and no fault was found");
     } else {
         let kinds = report.faults.by_kind().iter().map(|(kind, count)| format!("{count} {kind}"));
         let kinds = kinds.collect::<Vec<_>>().join(", ");
-        println!("{} faults in {keys} keys of {bytes} bytes: {kinds}", report.faults.total());
+        outln!("{} faults in {keys} keys of {bytes} bytes: {kinds}", report.faults.total());
     }
 }
 

@@ -1,15 +1,15 @@
 //! Owns `bucket explain`: the settings that a store is supposed to have, and the forecast for people.
 
+use bucket_store::Config;
 use bucket_store::format::intent::Round;
 use bucket_store::format::names::BucketId;
 use bucket_store::gc::plan::{Idle, Plan};
 use bucket_store::inspect::{BucketExplained, Explanation, explain};
 use bucket_store::recovery::{Action, Decision};
-use bucket_store::{Config, ConfigError};
 use clap::Args;
 
 use super::{Place, bytes, count, json, percent};
-use crate::cli::exit::{self, Exit};
+use crate::cli::exit::Exit;
 use crate::cli::{output, size};
 
 /// Said below `--help`.
@@ -23,6 +23,7 @@ GC works in this order: buckets in which nothing is alive go at once, without a 
 watermark on, down to the low one, the deadest buckets are merged, eight at most into one; below 5 %
 dead a copy costs more than it frees. Below the watermark a bucket is copied only if --dead-ratio is
 set. If nothing helps, the oldest bucket is evicted with what is alive in it, if anybody agrees.
+What is in quarantine is not touched: the watermarks are shares of the rest of the capacity.
 
 Give the settings of the store that you ask about; what is not given has its default.
 
@@ -87,30 +88,28 @@ impl ExplainArgs {
 }
 
 pub(super) fn run(args: &ExplainArgs) -> Exit {
-    let (_dir, seen) = match args.place.look() {
-        Ok(looked) => looked,
+    let config = args.config();
+    if let Err(error) = config.validate() {
+        return args.place.usage(error);
+    }
+    let seen = match args.place.look() {
+        Ok(seen) => seen,
         Err(exit) => return exit,
     };
-    let config = args.config();
-    let told: Result<Explanation, ConfigError> = explain(&seen, &seen.contents(), &config, !args.no_evict);
-    let told = match told {
-        Ok(told) => told,
-        Err(error) => return exit::usage(&error),
-    };
-    let unknown = args.buckets.iter().find(|id| !seen.buckets.contains_key(&BucketId(**id)));
-    if let Some(unknown) = unknown {
-        return exit::usage(&format!(
-            "there is no bucket {unknown} in {}; plimsoll bucket ls lists them",
-            args.place.path().display()
-        ));
+    if let Some(unknown) = args.buckets.iter().find(|id| !seen.buckets.contains_key(&BucketId(**id))) {
+        return args.place.has_no_bucket(*unknown);
     }
+    let told = match explain(&seen, &seen.contents(), &config, !args.no_evict) {
+        Ok(told) => told,
+        Err(error) => return args.place.usage(error),
+    };
     let asked = |bucket: &&BucketExplained| args.buckets.is_empty() || args.buckets.contains(&bucket.facts.id.0);
     let shown: Vec<_> = told.buckets.iter().filter(asked).collect();
     if args.place.json {
-        println!("{}", json::explanation(&args.place, &seen, &told, &shown));
+        outln!("{}", json::explanation(&args.place, &seen, &told, &shown));
     } else {
         print_open(&told);
-        println!();
+        outln!();
         print_gc(&told, &config, &shown);
     }
     Exit::Done
@@ -118,29 +117,34 @@ pub(super) fn run(args: &ExplainArgs) -> Exit {
 
 fn print_open(told: &Explanation) {
     if !told.refused.is_empty() {
-        println!("The next open refuses, and changes nothing:");
-        told.refused.iter().for_each(|fault| println!("  {fault}"));
+        outln!("The next open refuses, and changes nothing:");
+        told.refused.iter().for_each(|fault| outln!("  {fault}"));
         return;
     }
-    println!("The next open:");
+    outln!("The next open:");
+    if !told.adoption_refused.is_empty() {
+        outln!("  refuses, as nothing marks the directory as ours, and so does an adoption:");
+        told.adoption_refused.iter().for_each(|fault| outln!("  {fault}"));
+        return;
+    }
     if told.needs_adoption {
-        println!("  refuses, unless the directory is adopted: plimsoll bucket adopt. If it is:");
+        outln!("  refuses, unless the directory is adopted: plimsoll bucket adopt. If it is:");
     }
     for decided in &told.recovery {
-        println!("  {}", decision(decided));
+        outln!("  {}", decision(decided));
     }
     if !told.orphans.is_empty() {
         let files = count(told.orphans.len() as u64, "data file that no table names", "data files that no table names");
-        println!("  removes {files}: {}", list(&told.orphans));
+        outln!("  removes {files}: {}", list(&told.orphans));
     }
     if !told.temporaries.is_empty() {
-        println!("  removes {}", count(told.temporaries.len() as u64, "temporary file", "temporary files"));
+        outln!("  removes {}", count(told.temporaries.len() as u64, "temporary file", "temporary files"));
     }
     for (id, reason) in &told.quarantined {
-        println!("  leaves bucket {id} alone and serves nothing of it: {reason}");
+        outln!("  leaves bucket {id} alone and serves nothing of it: {reason}");
     }
     let served = count(told.buckets.len() as u64, "bucket", "buckets");
-    println!("  serves {served}");
+    outln!("  serves {served}");
 }
 
 /// What becomes of a round, in a sentence.
@@ -163,7 +167,7 @@ fn list(ids: &[BucketId]) -> String {
 
 fn print_gc(told: &Explanation, config: &Config, shown: &[&BucketExplained]) {
     let (room, limits) = (told.room, told.limits);
-    println!(
+    outln!(
         "GC: {} used of {} ({}); it makes room from {} on, down to {}: {}",
         bytes(room.physical_bytes),
         bytes(config.capacity_bytes),
@@ -172,7 +176,12 @@ fn print_gc(told: &Explanation, config: &Config, shown: &[&BucketExplained]) {
         bytes(limits.low_bytes),
         if room.pressure { "it is under pressure" } else { "there is no pressure" },
     );
-    println!("  first it would {}", plan(&told.plan));
+    if room.out_of_reach_bytes > 0 {
+        let left_alone = bytes(room.out_of_reach_bytes);
+        outln!("  {left_alone} of it are in quarantine, and no GC gives them back: mend or remove those buckets.");
+        outln!("  Until then it works as in a store that is smaller by as much");
+    }
+    outln!("  first it would {}", plan(&told.plan));
     if shown.is_empty() {
         return;
     }
@@ -190,7 +199,7 @@ fn print_gc(told: &Explanation, config: &Config, shown: &[&BucketExplained]) {
             bucket.verdict.to_string(),
         ]);
     }
-    println!("\n{table}");
+    outln!("\n{table}");
 }
 
 fn plan(plan: &Plan) -> String {

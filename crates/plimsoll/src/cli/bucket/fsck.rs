@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use bucket_store::format::names::MARKER;
 use bucket_store::inspect::{FsckOptions, FsckReport, Look, MarkerLook, Repaired, fsck, look, repair};
 use bucket_store::vfs::{Access, Vfs};
 use clap::Args;
 use ha_types::{ClusterId, SegmentId, SystemClock};
 
-use super::{Place, bytes, count, explain, json};
+use super::{Place, Trouble, bytes, count, explain, json};
 use crate::cli::bar::bar;
 use crate::cli::exit::Exit;
 
@@ -66,11 +67,13 @@ pub(super) fn run(args: &FsckArgs) -> Exit {
     let repaired = args.repair.then(|| repair_as_told(args, &dir));
     let seen = match look(&*dir) {
         Ok(seen) => seen,
-        Err(error) => return place.unread(&error),
+        Err(error) => return place.unread(error),
     };
     let report = judge(args, &*dir, &seen);
+    // Before anything is printed: whoever reads slowly keeps no store from opening it.
+    drop(dir);
     if place.json {
-        println!("{}", json::fsck(place, &seen, &report, repaired.as_ref()));
+        outln!("{}", json::fsck(place, &seen, &report, repaired.as_ref()));
     } else {
         print(&report, repaired.as_ref());
     }
@@ -79,23 +82,25 @@ pub(super) fn run(args: &FsckArgs) -> Exit {
 }
 
 /// Repairs, if the directory is of the storage that was named, where one was.
-fn repair_as_told(args: &FsckArgs, dir: &Arc<dyn Vfs>) -> Result<Repaired, String> {
-    let seen = look(&**dir).map_err(|error| error.to_string())?;
+fn repair_as_told(args: &FsckArgs, dir: &Arc<dyn Vfs>) -> Result<Repaired, Trouble> {
+    let seen = look(&**dir)?;
     if let MarkerLook::Ours(marker) = &seen.marker {
-        let other = |what: &str, expected: &str, found: &str| {
-            Err(format!("the directory is of {what} {found}, not of {expected}: nothing was changed"))
+        let other = |code, what: &str, expected: &str, found: &str| {
+            let said = format!("the directory is of {what} {found}, not of {expected}: nothing was changed");
+            let remedy = "name the directory of that storage, or the storage of this directory";
+            Err(Trouble::new(code, format!("{MARKER}: {what}"), said, remedy))
         };
         match (&args.segment, &args.cluster) {
             (Some(segment), _) if *segment != marker.segment => {
-                return other("segment", segment.as_str(), marker.segment.as_str());
+                return other("OTHER_SEGMENT", "segment", segment.as_str(), marker.segment.as_str());
             }
             (_, Some(cluster)) if *cluster != marker.cluster => {
-                return other("cluster", cluster.as_str(), marker.cluster.as_str());
+                return other("OTHER_CLUSTER", "cluster", cluster.as_str(), marker.cluster.as_str());
             }
             _ => {}
         }
     }
-    repair(Arc::clone(dir), Arc::new(SystemClock::new())).map_err(|error| error.to_string())
+    Ok(repair(Arc::clone(dir), Arc::new(SystemClock::new()))?)
 }
 
 fn judge(args: &FsckArgs, dir: &dyn Vfs, seen: &Look) -> FsckReport {
@@ -118,20 +123,20 @@ fn judge(args: &FsckArgs, dir: &dyn Vfs, seen: &Look) -> FsckReport {
     report
 }
 
-fn print(report: &FsckReport, repaired: Option<&Result<Repaired, String>>) {
+fn print(report: &FsckReport, repaired: Option<&Result<Repaired, Trouble>>) {
     match repaired {
         None => {}
         Some(Ok(repaired)) => print_repaired(repaired),
-        Some(Err(error)) => println!("not repaired: {error}"),
+        Some(Err(error)) => outln!("not repaired: {error}"),
     }
     for note in &report.notes {
-        println!("note: {note}");
+        outln!("note: {note}");
     }
     for fault in report.faults.listed() {
-        println!("FAULT {fault}");
+        outln!("FAULT {fault}");
     }
     if report.faults.unlisted() > 0 {
-        println!("{} more faults are counted and not listed (--max-faults)", report.faults.unlisted());
+        outln!("{} more faults are counted and not listed (--max-faults)", report.faults.unlisted());
     }
     let looked_at = format!(
         "{} in {}, {} read",
@@ -144,39 +149,40 @@ fn print(report: &FsckReport, repaired: Option<&Result<Repaired, String>>) {
         records => format!(", {records} of them Mooncake's, which have no checksum"),
     };
     if report.is_sound() {
-        println!("sound: {looked_at}{unverifiable}, and no fault was found");
+        outln!("sound: {looked_at}{unverifiable}, and no fault was found");
     } else {
         let kinds = report.faults.by_kind().iter().map(|(kind, count)| format!("{count} {kind}"));
         let kinds = kinds.collect::<Vec<_>>().join(", ");
-        println!("{} in {looked_at}{unverifiable}: {kinds}", count(report.faults.total(), "fault", "faults"));
+        outln!("{} in {looked_at}{unverifiable}: {kinds}", count(report.faults.total(), "fault", "faults"));
     }
 }
 
 fn print_repaired(repaired: &Repaired) {
     for decision in &repaired.rounds {
-        println!("repaired: {}", explain::decision(decision));
+        outln!("repaired: {}", explain::decision(decision));
     }
     let (files, freed) = repaired.orphans;
     if files > 0 {
-        println!(
+        outln!(
             "repaired: {} without a table removed, {}",
             count(files as u64, "data file", "data files"),
             bytes(freed)
         );
     }
     if repaired.temporaries > 0 {
-        println!("repaired: {} removed", count(repaired.temporaries as u64, "temporary file", "temporary files"));
+        outln!("repaired: {} removed", count(repaired.temporaries as u64, "temporary file", "temporary files"));
     }
     if let Some(high) = repaired.high_water {
-        println!(
+        outln!(
             "repaired: high-water mark written: buckets below {}, writes below {}",
-            high.next_bucket, high.next_write_number
+            high.next_bucket,
+            high.next_write_number
         );
     }
     if repaired.is_nothing() {
-        println!("there was nothing to repair");
+        outln!("there was nothing to repair");
     }
     for (id, reason) in &repaired.quarantined {
-        println!("left alone: bucket {id}: {reason}");
+        outln!("left alone: bucket {id}: {reason}");
     }
 }

@@ -4,20 +4,21 @@ use bucket_store::format::intent::Round;
 use bucket_store::format::table::RecordLayout;
 use bucket_store::gc::plan::{Idle, Plan, Verdict};
 use bucket_store::inspect::{
-    Amount, BucketContents, BucketExplained, Contents, Explanation, Fault, FsckReport, Look, MarkerLook, RecordLook,
-    RecordState, Repaired, Standing,
+    Adopting, Amount, BucketContents, BucketExplained, Contents, Explanation, Fault, FsckReport, Look, MarkerLook,
+    RecordLook, RecordState, Repaired, Standing,
 };
 use bucket_store::recovery::{Action, Decision};
 use serde_json::{Value, json};
 
 use super::ls::split;
-use super::{Place, SCHEMA, picture};
+use super::{Place, SCHEMA, Trouble, picture};
 use crate::cli::output;
 
 /// What every report begins with.
 fn head(place: &Place, seen: &Look) -> Value {
     let rounds = seen.intents.as_ref().and_then(|intents| intents.as_ref().ok()).map(|intents| intents.rounds.len());
     let high_water = seen.high_water.as_ref().and_then(|read| read.as_ref().ok());
+    let graves = seen.graves.as_ref().and_then(|read| read.as_ref().ok());
     json!({
         "schema": SCHEMA,
         "dir": place.path_json(),
@@ -26,6 +27,9 @@ fn head(place: &Place, seen: &Look) -> Value {
             json!({ "next_bucket": high.next_bucket, "next_write_number": high.next_write_number })
         }),
         "rounds": rounds,
+        "graves": graves.map(|graves| {
+            json!({ "keys": graves.keys.len(), "away": graves.away.iter().map(|id| id.0).collect::<Vec<_>>() })
+        }),
         "reserve_bytes": seen.reserve_bytes,
         "free_bytes": seen.space.map(|space| space.free_bytes),
     })
@@ -136,7 +140,7 @@ pub(super) fn fsck(
     place: &Place,
     seen: &Look,
     found: &FsckReport,
-    repaired: Option<&Result<Repaired, String>>,
+    repaired: Option<&Result<Repaired, Trouble>>,
 ) -> Value {
     let faults = &found.faults;
     let more = json!({
@@ -164,7 +168,12 @@ pub(super) fn fsck(
                 }),
                 "quarantined": repaired.quarantined.iter().map(|(id, _)| id.0).collect::<Vec<_>>(),
             }),
-            Err(error) => json!({ "refused": error }),
+            Err(why) => {
+                let mut refused = why.json();
+                refused.remove("error");
+                refused.insert("refused".to_owned(), json!(why.to_string()));
+                Value::Object(refused)
+            }
         }),
     });
     report(place, seen, more)
@@ -180,6 +189,7 @@ fn fault(fault: &Fault) -> Value {
         "expected": fault.expected,
         "found": fault.found,
         "remedy": fault.kind.remedy(),
+        "refuses": fault.refuses(),
     })
 }
 
@@ -208,6 +218,7 @@ pub(super) fn explanation(place: &Place, seen: &Look, told: &Explanation, shown:
         "open": {
             "refused": told.refused.iter().map(fault).collect::<Vec<_>>(),
             "needs_adoption": told.needs_adoption,
+            "adoption_refused": told.adoption_refused.iter().map(fault).collect::<Vec<_>>(),
             "rounds": told.recovery.iter().map(decision).collect::<Vec<_>>(),
             "orphans": told.orphans.iter().map(|id| id.0).collect::<Vec<_>>(),
             "temporaries": told.temporaries,
@@ -215,6 +226,7 @@ pub(super) fn explanation(place: &Place, seen: &Look, told: &Explanation, shown:
         },
         "gc": {
             "used_bytes": room.physical_bytes,
+            "quarantined_bytes": room.out_of_reach_bytes,
             "free_bytes": room.free_bytes,
             "pressure": room.pressure,
             "high_bytes": limits.high_bytes,
@@ -228,6 +240,18 @@ pub(super) fn explanation(place: &Place, seen: &Look, told: &Explanation, shown:
         },
     });
     report(place, seen, more)
+}
+
+/// What an adoption would do, or did.
+pub(super) fn adopting(told: &Adopting) -> Value {
+    json!({
+        "refused": told.refused.iter().map(fault).collect::<Vec<_>>(),
+        "live": amount(told.live),
+        "superseded": amount(told.superseded),
+        "tombstoned": amount(told.tombstoned),
+        "rounds": told.rounds.iter().map(decision).collect::<Vec<_>>(),
+        "temporaries": told.temporaries,
+    })
 }
 
 fn explained(bucket: &BucketExplained) -> Value {

@@ -5,8 +5,8 @@ use bucket_store::format::table::RecordLayout;
 use bucket_store::inspect::{BucketContents, Contents, Look, MarkerLook, RecordLook, RecordState, Standing};
 use clap::Args;
 
-use super::{Place, bytes, count, json, percent, picture};
-use crate::cli::exit::{self, Exit};
+use super::{Place, Trouble, bytes, count, json, percent, picture};
+use crate::cli::exit::Exit;
 use crate::cli::output;
 
 /// Said below `--help`.
@@ -65,10 +65,12 @@ pub(super) struct Filter {
 }
 
 impl Filter {
-    fn of(args: &LsArgs) -> Result<Self, String> {
+    fn of(args: &LsArgs) -> Result<Self, Trouble> {
         let prefix = match &args.prefix {
             Some(typed) if args.hex => Some(output::unhex(typed).ok_or_else(|| {
-                format!("the prefix {typed:?} is not hexadecimal; give an even number of the digits 0-9 and a-f, or leave out --hex")
+                let what = format!("the prefix {typed:?} is not hexadecimal");
+                let remedy = "give an even number of the digits 0-9 and a-f, or leave out --hex";
+                Trouble::new("BAD_PREFIX", "--prefix", what, remedy)
             })?),
             typed => typed.as_ref().map(|typed| typed.clone().into_bytes()),
         };
@@ -99,12 +101,15 @@ pub(super) fn split(key: &[u8]) -> (&[u8], &[u8]) {
 pub(super) fn run(args: &LsArgs) -> Exit {
     let filter = match Filter::of(args) {
         Ok(filter) => filter,
-        Err(error) => return exit::usage(&error),
+        Err(error) => return args.place.usage(error),
     };
-    let (_dir, seen) = match args.place.look() {
-        Ok(looked) => looked,
+    let seen = match args.place.look() {
+        Ok(seen) => seen,
         Err(exit) => return exit,
     };
+    if let Some(unknown) = args.buckets.iter().find(|id| !seen.buckets.contains_key(&BucketId(**id))) {
+        return args.place.has_no_bucket(*unknown);
+    }
     let contents = seen.contents();
     let buckets: Vec<_> = contents
         .buckets
@@ -120,7 +125,7 @@ pub(super) fn run(args: &LsArgs) -> Exit {
         let more = records.len().saturating_sub(limit);
         records.truncate(limit);
         if args.place.json {
-            println!("{}", json::objects(&args.place, &seen, &records, more));
+            outln!("{}", json::objects(&args.place, &seen, &records, more));
         } else {
             print_objects(&records, more);
         }
@@ -129,11 +134,11 @@ pub(super) fn run(args: &LsArgs) -> Exit {
     let more = buckets.len().saturating_sub(limit);
     let shown = &buckets[..buckets.len() - more];
     if args.place.json {
-        println!("{}", json::buckets(&args.place, &seen, &contents, shown, more, args.width.into()));
+        outln!("{}", json::buckets(&args.place, &seen, &contents, shown, more, args.width.into()));
     } else {
         print_head(&args.place, &seen);
-        print_buckets(shown, more, args.width.into());
-        println!("{}", totals(&seen, &contents));
+        print_buckets(&seen, shown, more, args.width.into());
+        outln!("{}", totals(&seen, &contents));
     }
     Exit::Done
 }
@@ -146,20 +151,25 @@ fn print_head(place: &Place, seen: &Look) {
         MarkerLook::Absent => "no marker says whose it is: plimsoll bucket fsck".to_owned(),
         MarkerLook::Unreadable(error) => format!("its marker cannot be read: {error}"),
     };
-    println!("{}: {whose}", place.path().display());
+    outln!("{}: {whose}", place.path().display());
     if let Some(Ok(high)) = &seen.high_water {
-        println!("numbers given out: buckets below {}, writes below {}", high.next_bucket, high.next_write_number);
+        outln!("numbers given out: buckets below {}, writes below {}", high.next_bucket, high.next_write_number);
     }
     if let Some(Ok(intents)) = &seen.intents
         && !intents.rounds.is_empty()
     {
         let rounds = count(intents.rounds.len() as u64, "round of GC waits", "rounds of GC wait");
-        println!("{rounds} to be ended: plimsoll bucket explain");
+        outln!("{rounds} to be ended: plimsoll bucket explain");
     }
-    println!();
+    if let Some(Ok(graves)) = &seen.graves {
+        let keys = count(graves.keys.len() as u64, "key is", "keys are");
+        let away = count(graves.away.len() as u64, "bucket", "buckets");
+        outln!("{keys} kept in mind that must not come back with {away} that could not be read");
+    }
+    outln!();
 }
 
-fn print_buckets(buckets: &[&BucketContents], more: usize, width: usize) {
+fn print_buckets(seen: &Look, buckets: &[&BucketContents], more: usize, width: usize) {
     if buckets.is_empty() {
         return;
     }
@@ -176,23 +186,24 @@ fn print_buckets(buckets: &[&BucketContents], more: usize, width: usize) {
             records.to_string(),
             format!("{} ({})", bytes(dead), percent(dead, bucket.data_len)),
             bytes(bucket.allocated_bytes),
-            what(bucket),
+            what(seen, bucket),
             picture::strip(bucket, width),
         ]);
     }
-    println!("{table}\n\n{}", picture::LEGEND);
+    outln!("{table}\n\n{}", picture::LEGEND);
     if more > 0 {
-        println!("{more} more buckets are not listed (--limit)");
+        outln!("{more} more buckets are not listed (--limit)");
     }
 }
 
-fn what(bucket: &BucketContents) -> String {
+fn what(seen: &Look, bucket: &BucketContents) -> String {
     match &bucket.standing {
         Standing::Served if bucket.layout == Some(RecordLayout::MooncakeRaw) => "served, Mooncake's".to_owned(),
         Standing::Served => "served".to_owned(),
         Standing::Retired => "replaced: goes at the next open".to_owned(),
         Standing::Uncommitted => "half made: goes at the next open".to_owned(),
-        Standing::Orphan => "no table: goes at the next open".to_owned(),
+        Standing::Orphan if matches!(seen.marker, MarkerLook::Ours(_)) => "no table: goes at the next open".to_owned(),
+        Standing::Orphan => "no table: plimsoll bucket fsck".to_owned(),
         Standing::Quarantined(_) => "not served: plimsoll bucket fsck".to_owned(),
     }
 }
@@ -234,10 +245,10 @@ fn print_objects(records: &[&RecordLook], more: usize) {
         ]);
     }
     if !records.is_empty() {
-        println!("{table}\n");
+        outln!("{table}\n");
     }
-    println!("{}", count(records.len() as u64, "record", "records"));
+    outln!("{}", count(records.len() as u64, "record", "records"));
     if more > 0 {
-        println!("{more} more are not listed (--limit)");
+        outln!("{more} more are not listed (--limit)");
     }
 }

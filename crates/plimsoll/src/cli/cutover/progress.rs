@@ -29,6 +29,12 @@ impl Progress {
         }
     }
 
+    /// The same replay once more, from its beginning.
+    pub(super) fn replaying_again(&self) {
+        self.bar.set_position(0);
+        self.bar.set_message("a doubtful reading; replaying the legacy log again");
+    }
+
     pub(super) fn end(&self) {
         self.bar.finish_and_clear();
     }

@@ -29,12 +29,12 @@ pub(super) struct Report<'a> {
 impl Report<'_> {
     pub(super) fn print(&self, as_json: bool) -> Exit {
         if as_json {
-            println!("{}", self.json());
+            outln!("{}", self.json());
         } else {
-            println!("{}", self.table());
+            outln!("{}", self.table());
             match self.outcome {
-                Ok(outcome) => println!("\n{}", sentence(outcome)),
-                Err(error) => eprintln!("plimsoll: {}{error}", if self.check { "would be refused: " } else { "" }),
+                Ok(outcome) => outln!("\n{}", sentence(outcome)),
+                Err(error) => errln!("plimsoll: {}{error}", if self.check { "would be refused: " } else { "" }),
             }
         }
         self.outcome.as_ref().map_or_else(exit_of, |_| Exit::Done)
@@ -153,9 +153,9 @@ fn sentence(outcome: &Outcome) -> String {
 /// Prints why nothing could even be looked at.
 pub(super) fn failed(error: &anyhow::Error, as_json: bool) -> Exit {
     if as_json {
-        println!("{}", json!({ "outcome": "refused", "error": format!("{error:#}") }));
+        outln!("{}", json!({ "outcome": "refused", "error": format!("{error:#}") }));
     } else {
-        eprintln!("plimsoll: {error:#}");
+        errln!("plimsoll: {error:#}");
     }
     Exit::Refused
 }

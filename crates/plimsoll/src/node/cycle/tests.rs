@@ -7,7 +7,7 @@ use bytes::Bytes;
 use ha_kv::faulty::{Fault, FaultyKv, OpKind, RuntimeClock};
 use ha_kv::{KvErrorKind, MemoryKv};
 use ha_rpc::v1::ErrorCode;
-use ha_types::{Clock, LeaderGuard, MonoTime, SeededEntropy};
+use ha_types::{AlwaysLeads, Clock, SeededEntropy};
 use leadership::ElectionConfig;
 use master::{MasterError, MountSegment};
 use oplog_core::{LogKeys, OpenOptions, claim_and_verify};
@@ -220,15 +220,6 @@ async fn a_retry_budget_that_is_used_up_steps_the_leader_down() {
 /// back through following with a higher epoch.
 #[tokio::test(start_paused = true)]
 async fn a_fenced_leader_stops_and_comes_back_through_the_log() {
-    struct Always;
-    impl LeaderGuard for Always {
-        fn serve_until(&self) -> Option<MonoTime> {
-            Some(MonoTime::from_origin(Duration::MAX))
-        }
-        fn holds(&self) -> bool {
-            true
-        }
-    }
     let world = World::new();
     let a = world.node("a", 1).await;
     let epoch = a.wait_for(Role::Leader).await;
@@ -236,7 +227,8 @@ async fn a_fenced_leader_stops_and_comes_back_through_the_log() {
     let storage = World::storage(Arc::clone(&world.store) as _).await;
     let entropy = SeededEntropy::new(99);
     let replica = Replica::empty(MasterState::new());
-    let other = claim_and_verify(storage, replica, &Always, &*world.clock, &entropy, Duration::from_millis(10)).await;
+    let other =
+        claim_and_verify(storage, replica, &AlwaysLeads, &*world.clock, &entropy, Duration::from_millis(10)).await;
     assert_eq!(other.unwrap().claim().epoch.get(), epoch + 1);
 
     let fenced = a.mount("t", 1000).await.unwrap_err();

@@ -12,6 +12,8 @@ struct World {
     buckets: Vec<BucketFacts>,
     /// Blocks of retired files that a reader holds.
     pinned_bytes: u64,
+    /// Blocks of buckets in quarantine.
+    out_of_reach_bytes: u64,
     limits: PlanLimits,
     total_bytes: u64,
     pressure: bool,
@@ -20,20 +22,29 @@ struct World {
 }
 
 impl World {
+    /// What stays used whatever readers do.
+    fn settled_bytes(&self) -> u64 {
+        self.out_of_reach_bytes + self.buckets.iter().map(|b| b.allocated_bytes).sum::<u64>()
+    }
+
     fn physical_bytes(&self) -> u64 {
-        self.pinned_bytes + self.buckets.iter().map(|b| b.allocated_bytes).sum::<u64>()
+        self.pinned_bytes + self.settled_bytes()
+    }
+
+    fn room(&self) -> Room {
+        let physical_bytes = self.physical_bytes();
+        Room {
+            physical_bytes,
+            out_of_reach_bytes: self.out_of_reach_bytes,
+            free_bytes: self.total_bytes.saturating_sub(physical_bytes),
+            pressure: self.pressure,
+            no_copy_until: None,
+        }
     }
 
     fn plan(&mut self) -> Plan {
-        let physical_bytes = self.physical_bytes();
-        self.pressure = self.limits.pressure(self.pressure, physical_bytes);
-        let free_bytes = self.total_bytes.saturating_sub(physical_bytes);
-        plan(
-            &self.buckets,
-            Room { physical_bytes, free_bytes, pressure: self.pressure, no_copy_until: None },
-            &self.limits,
-            self.now,
-        )
+        self.pressure = self.limits.pressure(self.pressure, self.physical_bytes());
+        plan(&self.buckets, self.room(), &self.limits, self.now)
     }
 
     fn take(&mut self, ids: &[BucketId]) -> Vec<BucketFacts> {
@@ -53,6 +64,7 @@ impl World {
             }
             Plan::Evict(id) => {
                 assert!(self.limits.evict);
+                assert!(self.settled_bytes() > self.limits.low_bytes, "a live bucket goes for nothing");
                 assert_eq!(self.take(&[*id]).len(), 1);
             }
             Plan::Merge { sources, age, copy_bytes, records } => {
@@ -137,9 +149,10 @@ fn world() -> impl Strategy<Value = World> {
         1_u32..80,
         0.0_f64..1.0,
         0_u64..3_000_000,
-        0_u64..500_000,
+        (0_u64..500_000, prop_oneof![Just(0), 0_u64..500_000, 0_u64..20_000_000]),
     )
-        .prop_map(|(mut buckets, ratio, evict, target_bytes, target_records, low, spare_bytes, pinned_bytes)| {
+        .prop_map(|(mut buckets, ratio, evict, target_bytes, target_records, low, spare_bytes, stays)| {
+            let (pinned_bytes, out_of_reach_bytes) = stays;
             for (bucket, id) in buckets.iter_mut().zip(1..) {
                 bucket.id = BucketId(id);
             }
@@ -149,9 +162,11 @@ fn world() -> impl Strategy<Value = World> {
                 next_id: buckets.len() as u64 + 1,
                 buckets,
                 pinned_bytes,
+                out_of_reach_bytes,
+                // As `PlanLimits::of` has it, above what is in quarantine.
                 limits: PlanLimits {
-                    high_bytes: low_bytes + (used - low_bytes) / 2 + 1,
-                    low_bytes,
+                    high_bytes: out_of_reach_bytes + low_bytes + (used - low_bytes) / 2 + 1,
+                    low_bytes: out_of_reach_bytes + low_bytes,
                     target_bytes,
                     target_records,
                     floor: 0.05,
@@ -159,7 +174,7 @@ fn world() -> impl Strategy<Value = World> {
                     block_bytes: BLOCK,
                     evict,
                 },
-                total_bytes: used + spare_bytes,
+                total_bytes: out_of_reach_bytes + used + spare_bytes,
                 pressure: false,
                 now: at(0),
             }
@@ -183,12 +198,13 @@ proptest! {
                 Plan::Nothing(idle) => {
                     let verdicts = explain(
                         &world.buckets,
-                        Room { physical_bytes: world.physical_bytes(), free_bytes: world.total_bytes - world.physical_bytes(), pressure: world.pressure, no_copy_until: None },
+                        world.room(),
                         &world.limits,
                         world.now,
                     );
+                    prop_assert!(idle != Idle::WaitsForRelease || world.pinned_bytes > 0, "nothing will be released");
                     prop_assert!(verdicts.iter().all(|e| e.verdict != Verdict::Dead), "a dead bucket was left");
-                    let settled: u64 = world.buckets.iter().map(|b| b.allocated_bytes).sum();
+                    let settled = world.settled_bytes();
                     let candidates = verdicts.iter().any(|e| matches!(e.verdict, Verdict::Candidate | Verdict::SetAside { .. }));
                     if world.pressure && settled > world.limits.low_bytes {
                         prop_assert!(!candidates, "{idle:?} with candidates left");

@@ -7,7 +7,7 @@ use ha_types::ObjectIncarnation;
 use super::{DeleteOutcome, DeleteRequest, Resolution, resolve};
 use crate::error::StoreErrorKind;
 use crate::format::names::BucketId;
-use crate::format::table::{RecordLayout, Slot};
+use crate::format::table::{RecordLayout, Slot, Tombstone};
 use crate::store::bucket::{Bucket, BucketFile, PhysicalBytes};
 use crate::store::state::{Engagement, Location, State};
 use crate::vfs::Vfs;
@@ -27,7 +27,7 @@ fn incarnation(n: u8) -> ObjectIncarnation {
 
 fn slot(n: u8, write_number: u64) -> Slot {
     let (key, offset) = (KEY.into(), write_number * 1000);
-    Slot { key, incarnation: incarnation(n), write_number, offset, value_len: 9, tombstoned: false }
+    Slot { key, incarnation: incarnation(n), write_number, offset, value_len: 9, tombstone: None }
 }
 
 /// Records of the one key: (bucket, incarnation, write number).
@@ -46,7 +46,7 @@ fn at(bucket: u64) -> Location {
 fn tombstone(state: &mut State, id: u64) {
     assert!(state.hide(at(id)));
     let tombstoned = state.publication(BucketId(id)).unwrap().tombstoned;
-    assert_eq!(tombstoned, [0]);
+    assert_eq!(tombstoned, [(0, Tombstone::Deleted)]);
     state.published(BucketId(id), &tombstoned);
 }
 
@@ -56,6 +56,8 @@ fn meaning(state: &State, n: u8) -> String {
         Resolution::Delete(places) => format!("{:?}", places.iter().map(|at| at.bucket.0).collect::<Vec<_>>()),
         Resolution::Known(DeleteOutcome::Retryable(error)) => format!("{:?}", error.kind()),
         Resolution::Known(outcome) => format!("{outcome:?}"),
+        Resolution::Absent(DeleteOutcome::StaleVersion) => "StaleVersion".into(),
+        Resolution::Absent(outcome) => format!("{outcome:?} unless another bucket has it"),
     }
 }
 
@@ -78,6 +80,17 @@ fn d4_whatever_is_not_durably_gone_is_still_meant() {
     let mut state = self::state(&[(1, 1, 5)]);
     state.damage(at(1));
     assert_eq!(meaning(&state, 1), "[1]", "what cannot be read now may be read after a restart");
+}
+
+#[test]
+fn that_a_copy_was_replaced_does_not_say_that_the_object_is_removed() {
+    let mut state = state(&[(1, 1, 5), (2, 2, 6)]);
+    let replaced = state.publication(BucketId(1)).unwrap().tombstoned;
+    assert_eq!(replaced, [(0, Tombstone::Replaced)]);
+    state.published(BucketId(1), &replaced);
+    assert_eq!(meaning(&state, 1), "AlreadyRemoved unless another bucket has it");
+    tombstone(&mut state, 2);
+    assert_eq!(meaning(&state, 2), "AlreadyRemoved");
 }
 
 #[test]

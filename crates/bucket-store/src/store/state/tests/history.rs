@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use ha_types::ObjectIncarnation;
 use proptest::prelude::*;
 
 use super::super::{Fate, Location, Moved, Replacement, SlotState, State};
-use super::{bucket, inc};
+use super::bucket;
 use crate::format::names::BucketId;
 use crate::format::table::{Slot, Table};
 use crate::store::bucket::PhysicalBytes;
@@ -94,7 +95,7 @@ impl World {
         for key in (0..8_u8).filter(|key| keys & (1 << key) != 0) {
             self.last_write += 1;
             let (write_number, offset) = (self.last_write, 100 * slots.len() as u64);
-            let incarnation = inc(u8::try_from(self.last_write % 251).unwrap());
+            let incarnation = ObjectIncarnation::from_bytes(u128::from(self.last_write).to_be_bytes());
             let key = Arc::from([b't', 0, key]);
             slots.push(Slot {
                 key,
@@ -102,7 +103,7 @@ impl World {
                 write_number,
                 offset,
                 value_len: 10 + u32::from(keys),
-                tombstoned: false,
+                tombstone: None,
             });
         }
         let bucket = bucket(self.last_id, &self.physical);
