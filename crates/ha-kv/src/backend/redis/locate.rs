@@ -69,6 +69,8 @@ where
             Err(failure) if is_silence(failure.error.kind) => last = Some(failure),
             Err(failure) => return Err(failure),
         }
+        // If the caller's time is over too, that is seen here, before the next one's turn is spent on no time at all.
+        tokio::task::yield_now().await;
     }
     Err(last.unwrap_or_else(|| unavailable("no Redis server is named".into())))
 }
@@ -225,6 +227,30 @@ mod tests {
         assert_eq!(first_answer(&servers, &turn, ask).await.unwrap(), "the master by late");
         assert_eq!(*asked.lock(), ["mute", "deaf", "good", "good", "late"]);
         assert_eq!(turn.take(&[]), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_turn_is_spent_on_a_server_that_is_left_no_time() {
+        let servers = ["mute", "deaf", "good"].map(String::from);
+        let second = std::time::Duration::from_secs(1);
+        let (turn, asked) = (Turn::default(), parking_lot::Mutex::new(Vec::new()));
+        // A silent one may take as long as the whole call: both bounds are reached at once.
+        let ask = |server: &str| {
+            asked.lock().push(server.to_owned());
+            let silent = server != "good";
+            async move {
+                if !silent {
+                    return Ok("the master".to_owned());
+                }
+                let _ = tokio::time::timeout(second, std::future::pending::<()>()).await;
+                Err(Failure::new(KvErrorKind::Timeout, Effect::NotApplied, FollowUp::Reconnect, "silent".into()))
+            }
+        };
+        for _ in 0..2 {
+            assert!(tokio::time::timeout(second, first_answer(&servers, &turn, ask)).await.is_err());
+        }
+        assert_eq!(first_answer(&servers, &turn, ask).await.unwrap(), "the master");
+        assert_eq!(*asked.lock(), ["mute", "deaf", "good"]);
     }
 
     #[test]

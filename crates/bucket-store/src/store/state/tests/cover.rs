@@ -1,6 +1,6 @@
 //! Owns the tests of what covers a record: the kinds of tombstones, and that the order of loading does not matter.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use proptest::prelude::*;
 
@@ -54,6 +54,15 @@ fn b2_a_deleted_incarnation_is_gone_in_every_copy_and_a_replaced_one_only_in_the
     let state = load(&twin(Tombstone::Replaced));
     assert_eq!(states(&state, "a"), [(1, SlotState::Tombstoned), (2, SlotState::Live)]);
     assert!(!state.covers_any(BucketId(1)));
+}
+
+/// A record that is dropped without a tombstone of its own is deleted all the same once its delete was asked for.
+#[test]
+fn b2_what_leaves_hidden_is_noted_as_deleted_and_what_leaves_alive_is_not() {
+    let mut state = load(&[(1, vec![slot("a", 1, 5), slot("b", 2, 6)])]);
+    assert!(state.hide(Location { bucket: BucketId(1), slot: 0 }));
+    let graves = state.graves_for(&[BucketId(1)], &HashSet::new(), |_| true).unwrap();
+    assert!(graves.is_deleted(b"t\0a", inc(1)) && !graves.is_deleted(b"t\0b", inc(2)));
 }
 
 #[test]
